@@ -1,0 +1,220 @@
+package rheo
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Delivery is one event as a group's handler sees it: its lease, with the event
+// inside.
+type Delivery struct {
+	*Lease
+}
+
+// Handler handles one delivery. nil acks it. [Reject] makes it a dead letter,
+// [RetryAfter] makes it available after a delay, [Release] gives it back without
+// spending an attempt. Any other error, and a panic, nacks it with the group's
+// RetryBackoff.
+//
+// ctx ends when the lease is lost, with [ErrStaleLease] as its cause, and when
+// the time to drain is over, with [ErrClosed]; not when the group is told to
+// stop. Up to GroupOptions.Concurrency handlers run at once.
+type Handler func(ctx context.Context, d *Delivery) error
+
+// The defaults of [GroupOptions].
+const (
+	DefaultConcurrency   = 10
+	DefaultMaxDemand     = 100
+	DefaultPollInterval  = time.Second
+	DefaultDrainTimeout  = 30 * time.Second
+	DefaultSettleTimeout = 10 * time.Second
+)
+
+// GroupOptions configures a [Group]. Stream, Group and Handler are required.
+type GroupOptions struct {
+	Stream  string
+	Group   string
+	Handler Handler
+	// Concurrency bounds the handlers that run at once. Default
+	// [DefaultConcurrency].
+	Concurrency int
+	// MaxDemand bounds the leases held: handled, or fetched ahead. Default
+	// [DefaultMaxDemand], or Concurrency if that is more; at most [MaxBatch]
+	// times two.
+	MaxDemand int
+	// LeaseDuration is how long a lease lasts unless renewed, which it is at
+	// half that for as long as its handler runs. Default [DefaultLeaseDuration].
+	LeaseDuration time.Duration
+	// PollInterval is how long to wait, when nothing was due, before looking
+	// again; a backend that is a [Waiter] usually cuts it short. Default
+	// [DefaultPollInterval].
+	PollInterval time.Duration
+	// Partitions limits the runtime to some of the group's. Empty means all.
+	Partitions []int
+	// ConsumerID is who holds the leases. Default [Options].ConsumerID.
+	ConsumerID string
+	// RetryBackoff is how long a nacked event waits, by its attempt. Default 1 s,
+	// doubling up to 1 min.
+	RetryBackoff Backoff
+	// StoreBackoff is how long to wait after a failed fetch, by the number of
+	// failures in a row. Default 100 ms, doubling up to 30 s.
+	StoreBackoff Backoff
+	// DrainTimeout bounds how long Run waits for handlers after its context has
+	// ended, before it ends theirs. Default [DefaultDrainTimeout].
+	DrainTimeout time.Duration
+	// SettleTimeout bounds each settle and renewal. Default
+	// [DefaultSettleTimeout].
+	SettleTimeout time.Duration
+	// Logger takes what the runtime reports. Default the instance's.
+	Logger *slog.Logger
+}
+
+func (o GroupOptions) withDefaults(i *Instance) GroupOptions {
+	o.Concurrency = cmp.Or(o.Concurrency, DefaultConcurrency)
+	o.MaxDemand = cmp.Or(o.MaxDemand, max(DefaultMaxDemand, o.Concurrency))
+	o.LeaseDuration = cmp.Or(o.LeaseDuration, DefaultLeaseDuration)
+	o.PollInterval = cmp.Or(o.PollInterval, DefaultPollInterval)
+	o.ConsumerID = cmp.Or(o.ConsumerID, i.consumerID)
+	o.RetryBackoff = cmp.Or(o.RetryBackoff, Backoff{Min: time.Second, Max: time.Minute})
+	o.StoreBackoff = cmp.Or(o.StoreBackoff, Backoff{Min: 100 * time.Millisecond, Max: 30 * time.Second})
+	o.DrainTimeout = cmp.Or(o.DrainTimeout, DefaultDrainTimeout)
+	o.SettleTimeout = cmp.Or(o.SettleTimeout, DefaultSettleTimeout)
+	o.Logger = cmp.Or(o.Logger, i.logger)
+	return o
+}
+
+func (o GroupOptions) validate() error {
+	if err := checkName("GroupOptions.Stream", o.Stream); err != nil {
+		return err
+	}
+	if err := checkName("GroupOptions.Group", o.Group); err != nil {
+		return err
+	}
+	if err := checkName("GroupOptions.ConsumerID", o.ConsumerID); err != nil {
+		return err
+	}
+	if o.Handler == nil {
+		return invalidf("GroupOptions.Handler", "must not be nil")
+	}
+	if err := checkRange("GroupOptions.Concurrency", int64(o.Concurrency), 1, MaxBatch); err != nil {
+		return err
+	}
+	if err := checkRange("GroupOptions.MaxDemand", int64(o.MaxDemand), int64(o.Concurrency), 2*MaxBatch); err != nil {
+		return err
+	}
+	if err := checkLeaseDuration(o.LeaseDuration); err != nil {
+		return err
+	}
+	for field, d := range map[string]time.Duration{
+		"PollInterval": o.PollInterval, "DrainTimeout": o.DrainTimeout, "SettleTimeout": o.SettleTimeout,
+	} {
+		if d < 0 {
+			return invalidf("GroupOptions."+field, "is %v, must not be negative", d)
+		}
+	}
+	if err := o.RetryBackoff.check("GroupOptions.RetryBackoff"); err != nil {
+		return err
+	}
+	return o.StoreBackoff.check("GroupOptions.StoreBackoff")
+}
+
+// identity is what at most one runtime of an instance may have at a time.
+type identity struct{ stream, group string }
+
+// Group is a consumer group's runtime in this process: it leases deliveries,
+// hands them to the handler, renews what takes long, and settles what is done.
+// Many processes may run the same group on a distributed backend; within a
+// process, one at a time. Make one with [NewGroup]; it is safe for concurrent
+// use.
+type Group struct {
+	instance *Instance
+	options  GroupOptions
+
+	mu  sync.Mutex
+	run *groupRun // nil while it does not run
+}
+
+// NewGroup returns a runtime for a group that [Instance.CreateGroup] has made, or
+// will have made when [Group.Run] starts. It does no I/O.
+func NewGroup(instance *Instance, options GroupOptions) (*Group, error) {
+	if instance == nil {
+		return nil, invalidf("instance", "must not be nil")
+	}
+	options = options.withDefaults(instance)
+	if err := options.validate(); err != nil {
+		return nil, err
+	}
+	return &Group{instance: instance, options: options}, nil
+}
+
+// Run consumes until ctx ends or [Group.Drain] is called, and then drains: it
+// fetches no more, gives back what no handler has started, waits for the handlers
+// that run, for GroupOptions.DrainTimeout at most before it ends their contexts,
+// and settles their outcomes. It returns only when every goroutine it started
+// has, with nil.
+//
+// A store that is away is waited for. What cannot be waited out is returned after
+// a drain: [ErrStreamNotFound], [ErrGroupNotFound], [ErrInvalid], [ErrClosed]. If
+// this process runs the group already, the error is [ErrAlreadyStarted].
+func (g *Group) Run(ctx context.Context) error {
+	release, err := g.instance.claimIdentity(identity{g.options.Stream, g.options.Group})
+	if err != nil {
+		return err
+	}
+	defer release()
+	r := newGroupRun(g.instance, g.options)
+	g.setRun(r)
+	defer g.setRun(nil)
+	return r.run(ctx)
+}
+
+// Serve is [Group.Run] under the name that suture.Service asks for.
+func (g *Group) Serve(ctx context.Context) error { return g.Run(ctx) }
+
+// Drain makes Run drain and waits until nothing is in flight, or until ctx ends,
+// whose error it then returns while the drain goes on. A second Drain of the same
+// run is refused with [ErrAlreadyDraining]. A group that does not run has nothing
+// to drain.
+func (g *Group) Drain(ctx context.Context) error {
+	g.mu.Lock()
+	r := g.run
+	g.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	return r.drain(ctx)
+}
+
+// InFlight is how many leases the runtime holds now.
+func (g *Group) InFlight() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.run == nil {
+		return 0
+	}
+	return g.run.flight.Len()
+}
+
+func (g *Group) setRun(r *groupRun) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.run = r
+}
+
+// claimIdentity reserves an identity until release is called.
+func (i *Instance) claimIdentity(id identity) (release func(), err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if _, taken := i.running[id]; taken {
+		return nil, Errorf(ErrAlreadyStarted, "group %q of stream %q runs in this process already", id.group, id.stream)
+	}
+	i.running[id] = struct{}{}
+	return func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		delete(i.running, id)
+	}, nil
+}
