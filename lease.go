@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -149,18 +150,33 @@ func (i *Instance) Settle(ctx context.Context, settlements ...Settlement) ([]err
 	if err != nil {
 		return nil, err
 	}
-	checked := make([]Settlement, len(settlements))
-	for at, s := range settlements {
+	if settlements, err = checkSettlements(settlements); err != nil {
+		return nil, err
+	}
+	return i.backend.Settle(ctx, SettleRequest{Stream: stream, Group: group, Settlements: settlements})
+}
+
+// checkSettlements returns the settlements with their reasons fit to be stored;
+// it copies them only if one was not.
+func checkSettlements(given []Settlement) ([]Settlement, error) {
+	checked := given
+	for at, s := range given {
 		if s.Outcome < OutcomeAck || s.Outcome > OutcomeRelease {
 			return nil, invalidf("outcome", "is %d, must be ack, nack, reject or release", s.Outcome)
 		}
 		if s.Delay < 0 || s.Delay > MaxDelay {
 			return nil, invalidf("delay", "is %v, must be 0 to %v", s.Delay, MaxDelay)
 		}
-		s.Reason = storedReason(s.Reason)
-		checked[at] = s
+		reason := storedReason(s.Reason)
+		if reason == s.Reason {
+			continue
+		}
+		if &checked[0] == &given[0] {
+			checked = slices.Clone(given)
+		}
+		checked[at].Reason = reason
 	}
-	return i.backend.Settle(ctx, SettleRequest{Stream: stream, Group: group, Settlements: checked})
+	return checked, nil
 }
 
 // Ack settles the leases as done. Like its siblings it returns nil if every

@@ -136,6 +136,9 @@ func checkLeaseDuration(d time.Duration) error {
 // storedReason makes any text fit to be kept as a reason: a handler's error is
 // not worth failing a settle for.
 func storedReason(s string) string {
+	if s == "" {
+		return s
+	}
 	s = strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "\uFFFD")
 	if len(s) <= MaxReasonBytes {
 		return s

@@ -99,41 +99,37 @@ func (f *Fetch) Leases(dst []*rheo.Lease, partition int, spans []ledger.Span, lo
 		n += span.Len()
 	}
 	leases := make([]rheo.Lease, n)
-	ids := f.tokens(partition, spans, n)
+	tokens, ends := f.tokens(partition, spans, n)
 	expires := f.Expires().UTC()
-	at := 0
+	at, start := 0, 0
 	for _, span := range spans {
 		for sequence := span.From; sequence <= span.To; sequence++ {
 			l := &leases[at]
 			load(sequence, &l.Event)
 			l.Group = f.request.Group
-			l.LeaseID, l.Receipt = ids[at], ids[at][claimDigits+1:]
+			l.LeaseID = tokens[start:ends[at]]
+			l.Receipt = l.LeaseID[claimDigits+1:]
 			l.Attempt, l.LastReason = span.Attempt, span.Reason
 			l.ExpiresAt = expires
 			dst = append(dst, l)
+			start = ends[at]
 			at++
 		}
 	}
 	return dst
 }
 
-// tokens makes the lease IDs as parts of one string: one allocation, not one for
-// each.
-func (f *Fetch) tokens(partition int, spans []ledger.Span, n int) []string {
+// tokens makes the lease IDs of the spans as one string, with the end of each:
+// one allocation, not one for each.
+func (f *Fetch) tokens(partition int, spans []ledger.Span, n int) (tokens string, ends []int) {
 	const typical = claimDigits + 12
 	buf := make([]byte, 0, n*typical)
-	ends := make([]int, 0, n)
+	ends = make([]int, 0, n)
 	for _, span := range spans {
 		for sequence := span.From; sequence <= span.To; sequence++ {
 			buf = appendToken(buf, f.claim, partition, sequence)
 			ends = append(ends, len(buf))
 		}
 	}
-	all, start := string(buf), 0
-	ids := make([]string, n)
-	for i, end := range ends {
-		ids[i] = all[start:end]
-		start = end
-	}
-	return ids
+	return string(buf), ends
 }
