@@ -39,10 +39,11 @@ func (i *Instance) Append(ctx context.Context, stream string, events ...Event) (
 	return i.AppendExpecting(ctx, stream, nil, events...)
 }
 
-// AppendExpecting is [Instance.Append] on a condition: each partition named in
-// expected must have that high watermark, else [ErrConflict], and nothing is
-// appended. A partition of which every event in the batch is a duplicate is not
-// checked, so that repeating a call that went through still succeeds.
+// AppendExpecting is [Instance.Append] on a condition: of the partitions in which
+// something would be appended, each that expected names must have that high
+// watermark, else [ErrConflict], and nothing is appended. A partition of which the
+// batch holds nothing but duplicates is not checked, so that repeating a call that
+// went through still succeeds.
 func (i *Instance) AppendExpecting(ctx context.Context, stream string, expected ExpectedSequence, events ...Event) ([]AppendResult, error) {
 	if err := i.ready(ctx); err != nil {
 		return nil, err
@@ -73,6 +74,9 @@ func (i *Instance) AppendExpecting(ctx context.Context, stream string, expected 
 // stream's partitions, as [Instance.Append] does first. Backends use it for
 // appends inside a host's own transaction.
 func (i *Instance) Prepare(ctx context.Context, stream string, events ...Event) ([]Event, error) {
+	if err := i.ready(ctx); err != nil {
+		return nil, err
+	}
 	n, err := i.partitions(ctx, stream)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rheo-go/rheo/internal/jsonscan"
 )
 
 // Filter is a [Query] as a backend gets it: checked, with its paths parsed and
@@ -246,7 +248,8 @@ func scalar(field string, v any) (any, error) {
 }
 
 func number(field string, n json.Number) (any, error) {
-	if f, err := n.Float64(); err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+	isDigit := func(c byte) bool { return c >= '0' && c <= '9' }
+	if jsonscan.Validate([]byte(n)) != nil || n[0] != '-' && !isDigit(n[0]) || !isDigit(n[len(n)-1]) {
 		return nil, invalidf(field, "has the number %q, which JSON cannot express", n)
 	}
 	return n, nil

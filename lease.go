@@ -24,7 +24,8 @@ type Lease struct {
 	// ExpiresAt is when the store may hand the event out again, by the store's
 	// clock; a renewal moves it.
 	ExpiresAt time.Time `json:"expires_at"`
-	// LastReason is why the attempt before failed, if it did and said so.
+	// LastReason is the last reason that a nack gave for an earlier attempt, if one
+	// did.
 	LastReason string `json:"last_reason,omitempty"`
 }
 

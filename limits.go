@@ -37,7 +37,7 @@ const (
 
 var (
 	minTimestamp = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
-	maxTimestamp = time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC)
+	endTimestamp = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
 func checkName(field, name string) error {
@@ -99,7 +99,7 @@ func checkPayload(payload json.RawMessage, limit int) error {
 }
 
 func checkTimestamp(t time.Time) error {
-	if t.Before(minTimestamp) || t.After(maxTimestamp) {
+	if t.Before(minTimestamp) || !t.Before(endTimestamp) {
 		return invalidf("timestamp", "must lie in the years 1 to 9999")
 	}
 	return nil

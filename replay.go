@@ -23,9 +23,10 @@ type ReplaySelection struct {
 
 // Replay hands events out to the group again, from attempt 1, whether they were
 // acked, rejected, in flight or waiting; a lease on one of them is fenced off,
-// and its dead letter is gone. It touches no event below the selection, no event
-// never offered yet, which is still to come anyway, and no other group. It
-// returns how many deliveries it opened.
+// and its dead letter is gone. A selection may reach below where the group
+// started. Nothing below the selection is touched, no event never offered yet,
+// which is still to come anyway, and no other group. It returns how many
+// deliveries it opened.
 //
 // A selection by query or IDs leaves holes between; if more of them would result
 // than the store keeps for a partition (10,000 by default), the error is

@@ -47,6 +47,13 @@ func chosen(named []int, g Group, group string) ([]int, error) {
 
 // Replay applies the request to one partition's ledger.
 func Replay(ctx context.Context, r rheo.ReplayRequest, partition int, l *ledger.Ledger, seek SeekTime) (Reopened, error) {
+	return ReplayUpTo(ctx, r, partition, l, l.Cursor(), seek)
+}
+
+// ReplayUpTo is Replay for a group that may have been created to start above the
+// end of the log: what lies above the high watermark is not there yet, and so not
+// opened.
+func ReplayUpTo(ctx context.Context, r rheo.ReplayRequest, partition int, l *ledger.Ledger, high int64, seek SeekTime) (Reopened, error) {
 	if r.Sequences != nil {
 		return reopenEach(r, partition, l)
 	}
@@ -57,8 +64,9 @@ func Replay(ctx context.Context, r rheo.ReplayRequest, partition int, l *ledger.
 			return Reopened{}, err
 		}
 	}
-	l.Reopen(from, l.Cursor())
-	return Reopened{From: from, Count: max(0, l.Cursor()-from+1)}, nil
+	last := min(l.Cursor(), high)
+	l.Reopen(from, last)
+	return Reopened{From: from, Count: max(0, last-from+1)}, nil
 }
 
 func reopenEach(r rheo.ReplayRequest, partition int, l *ledger.Ledger) (Reopened, error) {

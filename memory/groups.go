@@ -118,10 +118,10 @@ func (b *Backend) Fetch(ctx context.Context, r rheo.FetchRequest) ([]*rheo.Lease
 	}
 	var leases []*rheo.Lease
 	for _, p := range fetch.Order(g.turn.Add(1)) {
-		v := s.partitions[p].view()
-		spans := g.progress[p].claim(fetch, v.high(), now)
+		spans := g.progress[p].claim(fetch, s.partitions[p].view().high(), now)
 		if len(spans) > 0 {
 			fetch.Took(spans)
+			v := s.partitions[p].view() // anew: what came back may have been appended since
 			leases = fetch.Leases(leases, p, spans, func(sequence int64, e *rheo.Event) {
 				*e = v.at(sequence).Clone()
 			})

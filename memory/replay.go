@@ -27,8 +27,9 @@ func (b *Backend) Replay(ctx context.Context, r rheo.ReplayRequest) (int64, erro
 	reopened := make([]delivery.Reopened, len(partitions))
 	for i, p := range partitions {
 		ledgers[i] = g.progress[p].ledger.Clone()
-		reopened[i], err = delivery.Replay(ctx, r, p, ledgers[i], func(context.Context, int) (int64, error) {
-			return s.partitions[p].view().seekTime(r.FromTime), nil
+		v := s.partitions[p].view()
+		reopened[i], err = delivery.ReplayUpTo(ctx, r, p, ledgers[i], v.high(), func(context.Context, int) (int64, error) {
+			return v.seekTime(r.FromTime), nil
 		})
 		if err != nil {
 			return 0, err

@@ -109,8 +109,8 @@ func moduleFaults(modules []module, work workspace) []string {
 		if want := path.Join(corePath, m.Dir); m.Path != want {
 			report("%s/go.mod: module %s, want %s", m.Dir, m.Path, want)
 		}
-		// What the tools require sets what they need of Go.
-		if m.Dir != "internal/tools" && m.Go != root.Go {
+		// A user's modules ask for no more than the root; what the others require sets what they need of Go.
+		if !servesProject(m.Dir) && m.Go != root.Go {
 			report("%s/go.mod: go %s, the root says go %s", m.Dir, m.Go, root.Go)
 		}
 		if want := !servesProject(m.Dir); want != slices.Contains(work.Use, m.Dir) {

@@ -4,6 +4,7 @@
 package jsonscan
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -227,6 +228,7 @@ func (s *scanner) number() error {
 			return errors.New("malformed number")
 		}
 	}
+	mantissa := s.data[start:s.pos]
 	if s.at('e') || s.at('E') {
 		s.pos++
 		plain = false
@@ -240,7 +242,9 @@ func (s *scanner) number() error {
 	if plain && s.pos-start < 300 {
 		return nil
 	}
-	if f, err := strconv.ParseFloat(string(s.data[start:s.pos]), 64); err != nil || math.IsInf(f, 0) {
+	f, err := strconv.ParseFloat(string(s.data[start:s.pos]), 64)
+	vanished := f == 0 && bytes.ContainsAny(mantissa, "123456789")
+	if err != nil || math.IsInf(f, 0) || vanished {
 		return errors.New("number out of range, the limit is that of a float64")
 	}
 	return nil
