@@ -1,0 +1,5 @@
+//go:build !race
+
+package sqlitetest_test
+
+const raceEnabled = false
