@@ -26,8 +26,8 @@ func (b Backoff) Delay(n int) time.Duration {
 }
 
 func (b Backoff) check(field string) error {
-	if b.Min < 0 || b.Max < b.Min || b.Max > MaxDelay {
-		return invalidf(field, "is %v to %v, must rise from 0 or more to %v or less", b.Min, b.Max, MaxDelay)
+	if b.Min <= 0 || b.Max < b.Min || b.Max > MaxDelay {
+		return invalidf(field, "is %v to %v, must rise from more than 0 to %v at most", b.Min, b.Max, MaxDelay)
 	}
 	return nil
 }

@@ -2,6 +2,8 @@ package rheo
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"sync"
 
 	"github.com/rheo-go/rheo/internal/inflight"
@@ -9,76 +11,150 @@ import (
 
 // delivered is a lease in flight in a runtime.
 type delivered struct {
-	delivery Delivery
+	delivery Delivery // the handler's: it may do with it as it likes
+	held     Lease    // the runtime's own copy, which never changes
 	lane     *lane
 
-	mu     sync.Mutex
-	lost   bool
-	cancel context.CancelCauseFunc // set while the handler runs
+	mu      sync.Mutex
+	decided bool                    // its outcome is known, or somebody else's business: no handler may begin
+	landed  bool                    // it is in flight no more
+	cancel  context.CancelCauseFunc // set once a handler has begun
 }
 
-func (d *delivered) leaseID() string { return d.delivery.LeaseID }
-
-// lane is a batch that must be handled and settled in order. Once an outcome in
-// it has failed, nothing behind it may be acked. A nil lane has no order to keep.
-type lane struct {
-	mu     sync.Mutex
-	broken bool
+func (d *delivered) place() inflight.Place {
+	return inflight.Place{Partition: d.held.Partition, Sequence: d.held.Sequence}
 }
 
-func (l *lane) breakOff() {
-	if l == nil {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.broken = true
-}
-
-func (l *lane) isBroken() bool {
-	if l == nil {
-		return false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.broken
-}
-
-// begin makes the handler's context, unless the lease is lost.
+// begin makes the handler's context, unless there is nothing left to handle.
 func (d *delivered) begin(parent context.Context) (ctx context.Context, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.lost {
+	if d.decided {
 		return nil, false
 	}
 	ctx, d.cancel = context.WithCancelCause(parent)
 	return ctx, true
 }
 
-// end releases the handler's context, and reports whether the lease is still
-// held as far as this process knows.
-func (d *delivered) end() (held bool) {
+// end releases the handler's context, and reports whether the handler's outcome
+// counts: not if the lease was lost meanwhile.
+func (d *delivered) end() (counts bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.cancel(nil)
-	d.cancel = nil
-	return !d.lost
+	counts, d.decided = !d.decided, true
+	return counts
 }
 
-// lose marks the lease as lost and ends its handler's context.
-func (d *delivered) lose(cause error) {
+// giveBack reports whether no handler has begun, and sees to it that none will.
+func (d *delivered) giveBack() (unstarted bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.lost = true
+	if d.decided || d.cancel != nil {
+		return false
+	}
+	d.decided = true
+	return true
+}
+
+// lose ends the handler's context, or sees to it that none begins, and reports
+// whether the outcome was still open.
+func (d *delivered) lose(cause error) (open bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.decided {
+		return false
+	}
+	d.decided = true
 	if d.cancel != nil {
 		d.cancel(cause)
 	}
+	return true
 }
 
-func newFlight(limit int) *inflight.Set[*delivered] { return inflight.New[*delivered](limit) }
+// land reports whether it was in flight until now.
+func (d *delivered) land() (first bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	first, d.landed = !d.landed, true
+	return first
+}
+
+// breakLane holds up what lies behind d in its lane.
+func (d *delivered) breakLane() { d.lane.breakAt(d.held.Sequence) }
+
+// heldUp reports whether something before d in its lane has gone wrong.
+func (d *delivered) heldUp() bool { return d.lane.holdsUp(d.held.Sequence) }
+
+// flight is what a run has leased and not yet settled.
+type flight struct {
+	*inflight.Set[*delivered]
+	logger  *slog.Logger
+	retries *retries
+	doubt   chan struct{} // receives when leases have turned out to be lost: others may be, too
+}
+
+func newFlight(limit int, logger *slog.Logger) *flight {
+	return &flight{
+		Set:     inflight.New(limit, (*delivered).place),
+		logger:  logger,
+		retries: newRetries(),
+		doubt:   make(chan struct{}, 1),
+	}
+}
 
 // land takes settled or abandoned deliveries out of flight: they are renewed no
-// more, and make room for others.
-func land(flight *inflight.Set[*delivered], landed []*delivered) {
-	flight.Remove(len(landed), func(at int) string { return landed[at].leaseID() })
+// more, and make room for others. With the last of a lane the store may hand out
+// what comes next in the partition.
+func (f *flight) land(landed []*delivered) {
+	f.Remove(landed)
+	for _, d := range landed {
+		if d.lane != nil && d.land() && d.lane.landOne() {
+			f.retries.add(0)
+		}
+	}
+}
+
+// lose abandons deliveries whose leases are no longer held, as an error for each
+// says: it ends their handlers' contexts and drops their outcomes. It returns how
+// many outcomes were still open.
+func (f *flight) lose(ctx context.Context, lost []*delivered, errs []error) int {
+	var open []*delivered
+	for at, d := range lost {
+		d.breakLane()
+		if d.lose(asStale(errs[at])) {
+			open = append(open, d)
+		}
+	}
+	f.land(lost)
+	f.reportLost(ctx, open)
+	return len(open)
+}
+
+// reportLost reports once for all: a reset loses all that is in flight.
+func (f *flight) reportLost(ctx context.Context, lost []*delivered) {
+	if len(lost) == 0 {
+		return
+	}
+	first := &lost[0].held
+	f.logger.LogAttrs(ctx, slog.LevelWarn, "leases lost",
+		slog.Int("leases", len(lost)), slog.String("event", first.ID), slog.Int("partition", first.Partition),
+		slog.Int64("sequence", first.Sequence), slog.Int("attempt", first.Attempt))
+}
+
+// isLost reports whether an error means that the lease is no longer held.
+func isLost(err error) bool {
+	switch Classify(err) {
+	case ReasonStaleLease, ReasonReceiptMismatch:
+		return true
+	}
+	return false
+}
+
+// asStale is err as the cause that handlers are promised.
+func asStale(err error) error {
+	if errors.Is(err, ErrStaleLease) {
+		return err
+	}
+	return WrapError(ErrStaleLease, err, "the lease was lost")
 }

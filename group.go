@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -62,10 +63,10 @@ type GroupOptions struct {
 	// StoreBackoff is how long to wait after a failed fetch, by the number of
 	// failures in a row. Default 100 ms, doubling up to 30 s.
 	StoreBackoff Backoff
-	// DrainTimeout bounds how long Run waits for handlers after its context has
-	// ended, before it ends theirs. Default [DefaultDrainTimeout].
+	// DrainTimeout bounds how long Run waits for handlers once it drains, before it
+	// ends their contexts. Default [DefaultDrainTimeout].
 	DrainTimeout time.Duration
-	// SettleTimeout bounds each settle and renewal. Default
+	// SettleTimeout bounds each call to the store. Default
 	// [DefaultSettleTimeout].
 	SettleTimeout time.Duration
 	// Logger takes what the runtime reports. Default the instance's.
@@ -105,14 +106,15 @@ func (o GroupOptions) validate() error {
 	if err := checkRange("GroupOptions.MaxDemand", int64(o.MaxDemand), int64(o.Concurrency), 2*MaxBatch); err != nil {
 		return err
 	}
-	if err := checkLeaseDuration(o.LeaseDuration); err != nil {
-		return err
+	if o.LeaseDuration < MinLeaseDuration || o.LeaseDuration > MaxLeaseDuration {
+		return invalidf("GroupOptions.LeaseDuration", "is %v, must be %v to %v", o.LeaseDuration, MinLeaseDuration, MaxLeaseDuration)
 	}
-	for field, d := range map[string]time.Duration{
-		"PollInterval": o.PollInterval, "DrainTimeout": o.DrainTimeout, "SettleTimeout": o.SettleTimeout,
-	} {
-		if d < 0 {
-			return invalidf("GroupOptions."+field, "is %v, must not be negative", d)
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{{"PollInterval", o.PollInterval}, {"DrainTimeout", o.DrainTimeout}, {"SettleTimeout", o.SettleTimeout}} {
+		if d.value < 0 {
+			return invalidf("GroupOptions."+d.field, "is %v, must not be negative", d.value)
 		}
 	}
 	if err := o.RetryBackoff.check("GroupOptions.RetryBackoff"); err != nil {
@@ -144,6 +146,7 @@ func NewGroup(instance *Instance, options GroupOptions) (*Group, error) {
 		return nil, invalidf("instance", "must not be nil")
 	}
 	options = options.withDefaults(instance)
+	options.Partitions = slices.Clone(options.Partitions)
 	if err := options.validate(); err != nil {
 		return nil, err
 	}
@@ -165,7 +168,9 @@ func (g *Group) Run(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	r := newGroupRun(g.instance, g.options)
+	ctx, beginDrain := context.WithCancel(ctx)
+	defer beginDrain()
+	r := newGroupRun(g.instance, g.options, ctx.Done(), beginDrain)
 	g.setRun(r)
 	defer g.setRun(nil)
 	return r.run(ctx)

@@ -7,86 +7,96 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/rheo-go/rheo/internal/inflight"
 )
 
 // groupRun is one run of a [Group]. Its goroutines: the fetch loop, which is
-// Run's own; Concurrency workers; the settler; the renewer.
+// Run's own; Concurrency workers; the settler; the renewer; and one that waits for
+// the drain to begin.
 type groupRun struct {
 	instance *Instance
 	options  GroupOptions
 	ordered  bool
 	logger   *slog.Logger
 
-	flight  *inflight.Set[*delivered]
-	retries *retries
+	flight  *flight
 	settler *settler
 	renewer *renewer
 
 	queue  chan []*delivered // batches to handle in order; of one if order does not matter
 	queued atomic.Int64      // deliveries in the queue
+	lanes  map[int]*lane     // the fetch loop's: the last of each partition, if order matters
 	busy   sync.WaitGroup    // the workers
 
-	drainOnce sync.Once
-	draining  chan struct{} // closed when it begins
-	drained   chan struct{} // closed when nothing is in flight any more
-	asked     atomic.Bool   // Drain has been called
+	draining   <-chan struct{} // closed when the drain begins
+	beginDrain func()
+	drained    chan struct{} // closed when nothing is in flight any more
+	asked      atomic.Bool   // Drain has been called
 }
 
-func newGroupRun(i *Instance, o GroupOptions) *groupRun {
-	r := &groupRun{
-		instance: i,
-		options:  o,
-		logger:   o.Logger.With("stream", o.Stream, "group", o.Group, "consumer", o.ConsumerID),
-		flight:   newFlight(o.MaxDemand),
-		retries:  newRetries(),
+// newGroupRun makes a run that drains once draining is closed, which beginDrain
+// does.
+func newGroupRun(i *Instance, o GroupOptions, draining <-chan struct{}, beginDrain func()) *groupRun {
+	logger := o.Logger.With("stream", o.Stream, "group", o.Group, "consumer", o.ConsumerID)
+	f := newFlight(o.MaxDemand, logger)
+	return &groupRun{
+		instance: i, options: o, logger: logger,
+		flight:   f,
+		settler:  newSettler(i, f, o.SettleTimeout),
+		renewer:  newRenewer(i, f, &o),
 		queue:    make(chan []*delivered, o.MaxDemand),
-		draining: make(chan struct{}),
-		drained:  make(chan struct{}),
+		lanes:    make(map[int]*lane),
+		draining: draining, beginDrain: beginDrain,
+		drained: make(chan struct{}),
 	}
-	r.settler = newSettler(i, r.flight, r.retries, o.SettleTimeout, r.logger)
-	r.renewer = &renewer{
-		instance: i, flight: r.flight, duration: o.LeaseDuration,
-		timeout: o.SettleTimeout, backoff: o.StoreBackoff, logger: r.logger,
-	}
-	return r
 }
 
 // run starts everything, fetches, and takes everything down in the order in
-// which each part needs the next.
+// which each part needs the next. The drain begins when ctx ends.
 func (r *groupRun) run(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, r.beginDrain)
-	defer stop()
-	detached := context.WithoutCancel(ctx)
-	if err := r.open(detached); err != nil || r.isDraining() {
-		close(r.drained)
+	defer close(r.drained)
+	if err := r.open(ctx); err != nil || r.isDraining() {
 		return err
 	}
+	detached := context.WithoutCancel(ctx)
 	handling, endHandling := context.WithCancelCause(detached)
 	defer endHandling(nil)
 	renewing, stopRenewing := context.WithCancel(detached)
-	var settling, renewals sync.WaitGroup
+	defer stopRenewing()
+	handled := make(chan struct{})
+	var settling, renewals, winding sync.WaitGroup
 	settling.Go(func() { r.settler.run(detached) })
 	renewals.Go(func() { r.renewer.run(renewing) })
+	winding.Go(func() { r.windDown(endHandling, handled) })
 	for range r.options.Concurrency {
 		r.busy.Go(func() { r.work(handling) })
 	}
 
 	err := r.fetchLoop(detached)
 	r.beginDrain()
-	overdue := time.AfterFunc(r.options.DrainTimeout, func() {
-		endHandling(Errorf(ErrClosed, "the group drains and its DrainTimeout is over"))
-	})
 	close(r.queue)
 	r.busy.Wait()
-	overdue.Stop()
+	close(handled)
+	winding.Wait()
 	r.settler.close()
 	settling.Wait()
 	stopRenewing()
 	renewals.Wait()
-	close(r.drained)
 	return err
+}
+
+// windDown waits for the drain to begin, and then does what can wait neither for
+// a fetch under way nor for a worker: it gives back what no handler has started,
+// and ends the handlers' contexts when DrainTimeout is over.
+func (r *groupRun) windDown(endHandling context.CancelCauseFunc, handled <-chan struct{}) {
+	<-r.draining
+	timer := time.NewTimer(r.options.DrainTimeout)
+	defer timer.Stop()
+	r.settler.submit(releases(r.flight.All())...)
+	select {
+	case <-handled:
+	case <-timer.C:
+		endHandling(Errorf(ErrClosed, "the group drains and its DrainTimeout is over"))
+	}
 }
 
 // open learns the group's ordering, waiting for a store that is away.
@@ -96,13 +106,15 @@ func (r *groupRun) open(ctx context.Context) error {
 		bounded, cancel := context.WithTimeout(ctx, r.options.SettleTimeout)
 		info, err := r.instance.GroupInfo(bounded, r.options.Stream, r.options.Group)
 		cancel()
-		if err == nil {
+		switch {
+		case err == nil:
 			away.worked(ctx)
 			r.ordered = info.Ordering == OrderingPartition
 			return nil
-		}
-		if fatal(err) {
+		case fatal(err):
 			return err
+		case r.isDraining():
+			return nil
 		}
 		if !r.sleep(r.options.StoreBackoff.Delay(away.failed(ctx, err))) {
 			return nil
@@ -118,8 +130,6 @@ func fatal(err error) bool {
 	}
 	return false
 }
-
-func (r *groupRun) beginDrain() { r.drainOnce.Do(func() { close(r.draining) }) }
 
 func (r *groupRun) isDraining() bool {
 	select {
@@ -156,56 +166,52 @@ func (r *groupRun) work(handling context.Context) {
 
 func (r *groupRun) handleInOrder(handling context.Context, batch []*delivered) {
 	for at, d := range batch {
-		if r.isDraining() || d.lane.isBroken() {
-			r.settler.submit(r.releases(batch[at:])...)
+		if r.isDraining() || d.heldUp() {
+			r.settler.submit(releases(batch[at:])...)
 			return
 		}
-		settlement, held := r.handle(handling, d)
-		if !held {
-			d.lane.breakOff()
+		settlement, counts := r.handle(handling, d)
+		if !counts {
 			continue
 		}
-		outcomes := []outcome{{d, settlement}}
-		if d.lane != nil && (settlement.Outcome == OutcomeNack || settlement.Outcome == OutcomeRelease) {
-			d.lane.breakOff()
-			r.settler.submit(append(outcomes, r.releases(batch[at+1:])...)...)
-			return
+		if settlement.Outcome == OutcomeNack || settlement.Outcome == OutcomeRelease {
+			d.breakLane()
 		}
-		r.settler.submit(outcomes...)
+		r.settler.submit(outcome{of: d, settlement: settlement})
 	}
 }
 
-func (r *groupRun) releases(batch []*delivered) []outcome {
-	outcomes := make([]outcome, len(batch))
-	for at, d := range batch {
-		outcomes[at] = outcome{d, Settlement{Lease: d.delivery.Lease, Outcome: OutcomeRelease}}
+// releases gives back those that no handler has begun with.
+func releases(batch []*delivered) []outcome {
+	var outcomes []outcome
+	for _, d := range batch {
+		if d.giveBack() {
+			outcomes = append(outcomes, releaseOf(d))
+		}
 	}
 	return outcomes
 }
 
-// handle runs the handler. held is false if the lease was lost before it began
-// or before it ended: then there is nothing to settle.
-func (r *groupRun) handle(handling context.Context, d *delivered) (settlement Settlement, held bool) {
+// handle runs the handler. The settlement counts unless the lease was lost, or
+// given back, before the handler began or before it ended.
+func (r *groupRun) handle(handling context.Context, d *delivered) (settlement Settlement, counts bool) {
 	ctx, ok := d.begin(handling)
 	if !ok {
 		return Settlement{}, false
 	}
-	err := r.call(ctx, &d.delivery)
-	if !d.end() {
-		return Settlement{}, false
-	}
-	return settlementOf(d.delivery.Lease, err, r.options.RetryBackoff), true
+	settlement = r.call(ctx, d)
+	return settlement, d.end()
 }
 
-func (r *groupRun) call(ctx context.Context, d *Delivery) (err error) {
+func (r *groupRun) call(ctx context.Context, d *delivered) (settlement Settlement) {
 	defer func() {
 		if v := recover(); v != nil {
-			p := &panicError{value: v, stack: debug.Stack()}
-			r.logger.LogAttrs(ctx, slog.LevelError, "handler panicked",
-				slog.String("event", d.ID), slog.Int("partition", d.Partition), slog.Int64("sequence", d.Sequence),
-				slog.Any("panic", v), slog.String("stack", string(p.stack)))
-			err = p
+			err := &panicError{value: v}
+			r.logger.LogAttrs(ctx, slog.LevelError, err.Error(),
+				slog.String("event", d.held.ID), slog.Int("partition", d.held.Partition),
+				slog.Int64("sequence", d.held.Sequence), slog.String("stack", string(debug.Stack())))
+			settlement = settlementOf(&d.held, err, r.options.RetryBackoff)
 		}
 	}()
-	return r.options.Handler(ctx, d)
+	return settlementOf(&d.held, r.options.Handler(ctx, &d.delivery), r.options.RetryBackoff)
 }

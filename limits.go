@@ -2,6 +2,7 @@ package rheo
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -117,10 +118,8 @@ func checkPartitions(partitions []int, count int) error {
 		if p < 0 || p >= count {
 			return invalidf("partition", "is %d, the stream has partitions 0 to %d", p, count-1)
 		}
-		for _, earlier := range partitions[:i] {
-			if earlier == p {
-				return invalidf("partitions", "name %d twice", p)
-			}
+		if slices.Contains(partitions[:i], p) {
+			return invalidf("partitions", "name %d twice", p)
 		}
 	}
 	return nil

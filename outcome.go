@@ -22,21 +22,24 @@ func (e *settleError) Error() string {
 
 func (e *settleError) Unwrap() error { return e.cause }
 
-// Reject, returned by a [Handler], makes the delivery a dead letter with err as
-// its reason.
+// Reject is what a [Handler] returns to make the delivery a dead letter, with err
+// as its reason.
 func Reject(err error) error { return &settleError{outcome: OutcomeReject, cause: err} }
 
-// RetryAfter, returned by a [Handler], nacks the delivery with err as its reason
-// and makes it available after d. It spends an attempt, as every nack does.
+// RetryAfter is what a [Handler] returns to nack the delivery, with err as its
+// reason, and to make it available after d. It spends an attempt, as every nack
+// does.
 func RetryAfter(err error, d time.Duration) error {
 	return &settleError{outcome: OutcomeNack, delay: min(max(d, 0), MaxDelay), cause: err}
 }
 
-// Release, returned by a [Handler], gives the delivery back without spending an
-// attempt: for a handler that finds it must not do its work now.
+// Release is what a [Handler] returns to give the delivery back without spending
+// an attempt: for one that finds it must not do its work now. The event is
+// available at once, so wait before returning it.
 func Release(err error) error { return &settleError{outcome: OutcomeRelease, cause: err} }
 
-// settlementOf turns what a handler returned into a settlement.
+// settlementOf turns what a handler returned into a settlement. Like the handler
+// it may panic: the error is the host's.
 func settlementOf(l *Lease, err error, retry Backoff) Settlement {
 	if err == nil {
 		return Settlement{Lease: l, Outcome: OutcomeAck}
@@ -52,9 +55,6 @@ func settlementOf(l *Lease, err error, retry Backoff) Settlement {
 }
 
 // panicError is what a handler panicked with.
-type panicError struct {
-	value any
-	stack []byte
-}
+type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("handler panicked: %v", e.value) }

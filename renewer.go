@@ -2,28 +2,38 @@ package rheo
 
 import (
 	"context"
-	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
-
-	"github.com/rheo-go/rheo/internal/inflight"
 )
 
 // renewer renews all that is in flight at half the lease, in batches, and ends
 // the handler's context where a lease turns out to be lost.
 type renewer struct {
 	instance *Instance
-	flight   *inflight.Set[*delivered]
+	flight   *flight
 	duration time.Duration
 	timeout  time.Duration
 	backoff  Backoff
-	logger   *slog.Logger
 	outage   outage
+	behind   atomic.Bool   // the last renewal has failed
+	caughtUp chan struct{} // receives after each that has not
+}
+
+func newRenewer(i *Instance, f *flight, o *GroupOptions) *renewer {
+	return &renewer{
+		instance: i, flight: f, duration: o.LeaseDuration,
+		// A renewal that hangs leaves time for another before the leases expire.
+		timeout: min(o.SettleTimeout, o.LeaseDuration/2),
+		backoff: o.StoreBackoff,
+		outage:  outage{logger: f.logger, operation: "renew"},
+
+		caughtUp: make(chan struct{}, 1),
+	}
 }
 
 // run renews until ctx ends.
 func (r *renewer) run(ctx context.Context) {
-	r.outage = outage{logger: r.logger, operation: "renew"}
 	timer := time.NewTimer(r.duration / 2)
 	defer timer.Stop()
 	for {
@@ -31,49 +41,79 @@ func (r *renewer) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
+		case <-r.flight.doubt:
 		}
-		wait := r.duration / 2
-		for batch := range slices.Chunk(r.flight.All(), MaxBatch) {
-			if err := r.renew(ctx, batch); err != nil {
-				wait = min(wait, r.backoff.Delay(r.outage.failed(ctx, err)))
-			}
+		next := time.Now().Add(r.duration / 2) // from the beginning: a slow store takes nothing off it
+		if fails := r.renewAll(ctx); fails > 0 {
+			next = earlier(next, time.Now().Add(r.backoff.Delay(fails)))
 		}
-		timer.Reset(wait)
+		timer.Reset(time.Until(next))
 	}
 }
 
-func (r *renewer) renew(ctx context.Context, batch []*delivered) error {
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// renewAll returns how many times in a row it has failed, if it has.
+func (r *renewer) renewAll(ctx context.Context) (fails int) {
+	var failure error
+	for batch := range slices.Chunk(r.flight.All(), MaxBatch) {
+		if err := r.renew(ctx, batch); err != nil {
+			failure = err
+		}
+	}
+	if ctx.Err() != nil { // the run is over, and nothing in flight any more
+		return 0
+	}
+	r.behind.Store(failure != nil && !fatal(failure)) // what is fatal the next fetch shall tell
+	if failure != nil {
+		return r.outage.failed(ctx, failure)
+	}
+	r.outage.worked(ctx)
+	signal(r.caughtUp)
+	return 0
+}
+
+// isBehind reports whether leases may expire because renewing has failed. To fetch
+// then would be to take deliveries from this process' own handlers.
+func (r *renewer) isBehind() bool { return r.behind.Load() && r.flight.Len() > 0 }
+
+// renew returns the first failure. What failed is still held as far as this
+// process knows.
+func (r *renewer) renew(ctx context.Context, batch []*delivered) (failure error) {
+	var lost []*delivered
+	var causes []error
+	for at, err := range r.call(ctx, batch) {
+		switch {
+		case isLost(err):
+			lost, causes = append(lost, batch[at]), append(causes, err)
+		case err != nil && failure == nil:
+			failure = err
+		}
+	}
+	r.flight.lose(ctx, lost, causes)
+	return failure
+}
+
+// call returns an error or nil for each delivery.
+func (r *renewer) call(ctx context.Context, batch []*delivered) []error {
 	leases := make([]*Lease, len(batch))
 	for at, d := range batch {
-		leases[at] = d.delivery.Lease
+		leases[at] = &d.held
 	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timeout)
+	bounded, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	results, err := r.instance.Renew(bounded, r.duration, leases...)
 	if err != nil {
-		return err
+		return slices.Repeat([]error{err}, len(batch))
 	}
-	r.outage.worked(ctx)
-	var lost []*delivered
-	for at, result := range results {
-		if result.Err != nil {
-			batch[at].lose(result.Err)
-			lost = append(lost, batch[at])
-		}
+	errs := make([]error, len(batch))
+	for at := range results {
+		errs[at] = results[at].Err
 	}
-	r.report(ctx, lost)
-	land(r.flight, lost)
-	return nil
-}
-
-// report says which leases were lost, but for those settled since the batch was
-// taken.
-func (r *renewer) report(ctx context.Context, lost []*delivered) {
-	for _, d := range lost {
-		if _, inFlight := r.flight.Get(d.leaseID()); inFlight {
-			r.logger.LogAttrs(ctx, slog.LevelWarn, "lease lost",
-				slog.String("event", d.delivery.ID), slog.Int("partition", d.delivery.Partition),
-				slog.Int64("sequence", d.delivery.Sequence), slog.Int("attempt", d.delivery.Attempt))
-		}
-	}
+	return errs
 }

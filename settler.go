@@ -3,18 +3,16 @@ package rheo
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
-
-	"github.com/rheo-go/rheo/internal/inflight"
 )
 
 // settler settles outcomes in batches that form by themselves: one call to the
 // store is under way at a time, and what is decided meanwhile makes the next.
 type settler struct {
 	instance *Instance
-	flight   *inflight.Set[*delivered]
-	retries  *retries
+	flight   *flight
 	timeout  time.Duration
 	logger   *slog.Logger
 	outage   outage
@@ -29,12 +27,28 @@ type settler struct {
 type outcome struct {
 	of         *delivered
 	settlement Settlement
+	fallback   bool // it stands in for one that the store refused
 }
 
-func newSettler(i *Instance, flight *inflight.Set[*delivered], r *retries, timeout time.Duration, logger *slog.Logger) *settler {
+func releaseOf(d *delivered) outcome {
+	return outcome{of: d, settlement: Settlement{Lease: &d.held, Outcome: OutcomeRelease}}
+}
+
+// nack is what takes the place of an outcome that the store refused: a nack as
+// it was asked for, or else one that has the event redelivered at once.
+func (o *outcome) nack(refusal error) outcome {
+	settlement := o.settlement
+	if settlement.Outcome != OutcomeNack {
+		reason := settlement.Outcome.String() + " failed: " + refusal.Error()
+		settlement = Settlement{Lease: &o.of.held, Outcome: OutcomeNack, Reason: reason}
+	}
+	return outcome{of: o.of, settlement: settlement, fallback: true}
+}
+
+func newSettler(i *Instance, f *flight, timeout time.Duration) *settler {
 	return &settler{
-		instance: i, flight: flight, retries: r, timeout: timeout, logger: logger,
-		outage: outage{logger: logger, operation: "settle"},
+		instance: i, flight: f, timeout: timeout, logger: f.logger,
+		outage: outage{logger: f.logger, operation: "settle"},
 		wake:   make(chan struct{}, 1),
 		stop:   make(chan struct{}),
 	}
@@ -42,32 +56,31 @@ func newSettler(i *Instance, flight *inflight.Set[*delivered], r *retries, timeo
 
 // submit hands outcomes over. Those of one call are settled together.
 func (s *settler) submit(outcomes ...outcome) {
+	if len(outcomes) == 0 {
+		return
+	}
 	s.mu.Lock()
 	s.waiting = append(s.waiting, outcomes...)
 	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	signal(s.wake)
 }
 
 // run settles until close has been called and nothing waits. ctx must outlive
 // that: what is handled shall be settled also while shutting down.
 func (s *settler) run(ctx context.Context) {
-	for {
+	for stopped := false; ; {
 		batch := s.take()
-		if len(batch) > 0 {
+		switch {
+		case len(batch) > 0:
 			s.settle(ctx, batch)
 			continue
+		case stopped:
+			return
 		}
 		select {
 		case <-s.wake:
 		case <-s.stop:
-			if batch := s.take(); len(batch) > 0 {
-				s.settle(ctx, batch)
-				continue
-			}
-			return
+			stopped = true
 		}
 	}
 }
@@ -92,44 +105,57 @@ func (s *settler) take() []outcome {
 // known or the store is away, the lease is left to expire, so that fencing
 // protects an ack that may have gone through.
 func (s *settler) settle(ctx context.Context, batch []outcome) {
-	batch = s.inOrder(batch)
-	errs := s.call(ctx, batch)
+	keepOrder(batch)
 	landed := make([]*delivered, 0, len(batch))
-	var again []outcome
-	for at := range batch {
+	var lost []*delivered
+	var refused []outcome
+	for at, err := range s.call(ctx, batch) {
 		o := &batch[at]
-		switch err := errs[at]; Classify(err) {
-		case ReasonNone:
-			s.settled(ctx, o)
-		case ReasonFailed, ReasonInvalid, ReasonUnsupported, ReasonConflict:
-			o.of.lane.breakOff()
-			if o.settlement.Outcome != OutcomeNack {
-				again = append(again, outcome{o.of, Settlement{
-					Lease: o.of.delivery.Lease, Outcome: OutcomeNack, Reason: "settle failed: " + err.Error(),
-				}})
-				continue
-			}
-		default:
-			o.of.lane.breakOff()
+		if err != nil {
+			o.of.breakLane()
+		}
+		if isRefusal(err) && !o.fallback {
+			refused = append(refused, o.nack(err))
+			continue
 		}
 		landed = append(landed, o.of)
+		switch {
+		case err == nil:
+			s.settled(ctx, o)
+		case isLost(err):
+			lost = append(lost, o.of)
+		}
 	}
-	land(s.flight, landed)
-	if len(again) > 0 {
-		s.settle(ctx, again)
+	s.flight.land(landed)
+	if len(lost) > 0 {
+		s.flight.reportLost(ctx, lost)
+		signal(s.flight.doubt)
+	}
+	if len(refused) > 0 {
+		s.settle(ctx, refused)
 	}
 }
 
-// inOrder turns what follows a failure in its lane into a release: it was
-// handled, but acking it would let it overtake the event that failed.
-func (s *settler) inOrder(batch []outcome) []outcome {
+// isRefusal reports whether an error means that the store has changed nothing,
+// and will not if it is asked again.
+func isRefusal(err error) bool {
+	switch Classify(err) {
+	case ReasonFailed, ReasonInvalid, ReasonUnsupported, ReasonConflict:
+		return true
+	}
+	return false
+}
+
+// keepOrder turns what would end a delivery before one that has failed earlier in
+// its lane into a release: both are handled again, in order.
+func keepOrder(batch []outcome) {
 	for at := range batch {
 		o := &batch[at]
-		if o.settlement.Outcome == OutcomeAck && o.of.lane.isBroken() {
-			o.settlement = Settlement{Lease: o.of.delivery.Lease, Outcome: OutcomeRelease}
+		ends := o.settlement.Outcome == OutcomeAck || o.settlement.Outcome == OutcomeReject
+		if ends && o.of.heldUp() {
+			*o = releaseOf(o.of)
 		}
 	}
-	return batch
 }
 
 // call returns an error or nil for each outcome.
@@ -141,25 +167,33 @@ func (s *settler) call(ctx context.Context, batch []outcome) []error {
 		settlements[at] = batch[at].settlement
 	}
 	errs, err := s.instance.Settle(bounded, settlements...)
-	if err == nil {
-		s.outage.worked(ctx)
-		return errs
+	if err != nil {
+		errs = slices.Repeat([]error{err}, len(batch))
 	}
-	s.outage.failed(ctx, err)
-	errs = make([]error, len(batch))
-	for at := range errs {
-		errs[at] = err
-	}
+	s.report(ctx, errs, batch[0].fallback)
 	return errs
 }
 
+// report does not take a fallback that worked for the end of an outage: what it
+// stands in for had just failed.
+func (s *settler) report(ctx context.Context, errs []error, fallback bool) {
+	failed := slices.IndexFunc(errs, func(err error) bool { return err != nil && !isLost(err) })
+	switch {
+	case failed >= 0:
+		s.outage.failed(ctx, errs[failed])
+	case !fallback:
+		s.outage.worked(ctx)
+	}
+}
+
+// settled takes note of an outcome that the store has taken.
 func (s *settler) settled(ctx context.Context, o *outcome) {
 	level := slog.LevelDebug
 	switch o.settlement.Outcome {
 	case OutcomeAck:
 		return
 	case OutcomeNack, OutcomeRelease:
-		s.retries.add(time.Now().Add(o.settlement.Delay))
+		s.flight.retries.add(o.settlement.Delay)
 	case OutcomeReject:
 		level = slog.LevelWarn
 	}

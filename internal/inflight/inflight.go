@@ -4,19 +4,30 @@ package inflight
 
 import "sync"
 
-// Set is a bounded set of leases in flight, by lease ID. It is safe for
-// concurrent use.
-type Set[V any] struct {
+// Place is where an event lies in its stream. A runtime holds at most one lease
+// on it: who is handed a second has lost the first.
+type Place struct {
+	Partition int
+	Sequence  int64
+}
+
+// Set is a bounded set of leases in flight. It is safe for concurrent use.
+type Set[V comparable] struct {
 	limit int
+	place func(V) Place
 	freed chan struct{}
 
 	mu      sync.Mutex
-	entries map[string]V
+	entries map[Place]V
 }
 
-// New returns an empty set for up to limit entries.
-func New[V any](limit int) *Set[V] {
-	return &Set[V]{limit: limit, freed: make(chan struct{}, 1), entries: make(map[string]V)}
+// New returns an empty set for up to limit entries. place tells where an entry
+// belongs; it must always say the same of the same entry.
+func New[V comparable](limit int, place func(V) Place) *Set[V] {
+	return &Set[V]{
+		limit: limit, place: place,
+		freed: make(chan struct{}, 1), entries: make(map[Place]V),
+	}
 }
 
 // Len is how many entries the set holds.
@@ -29,28 +40,36 @@ func (s *Set[V]) Len() int {
 // Free is how many more entries the limit allows.
 func (s *Set[V]) Free() int { return s.limit - s.Len() }
 
-// Add puts entries in, by the ID that id gives each.
-func (s *Set[V]) Add(entries []V, id func(V) string) {
+// Add puts entries in, and returns those that had to make room at their place.
+func (s *Set[V]) Add(entries []V) (displaced []V) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range entries {
-		s.entries[id(e)] = e
+		place := s.place(e)
+		if older, taken := s.entries[place]; taken && older != e {
+			displaced = append(displaced, older)
+		}
+		s.entries[place] = e
 	}
+	return displaced
 }
 
-// Get returns the entry of the ID.
-func (s *Set[V]) Get(id string) (entry V, ok bool) {
+// Get returns the entry at the place.
+func (s *Set[V]) Get(place Place) (entry V, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	entry, ok = s.entries[id]
+	entry, ok = s.entries[place]
 	return entry, ok
 }
 
-// Remove takes entries out. IDs that are not in the set are none of its business.
-func (s *Set[V]) Remove(n int, id func(at int) string) {
+// Remove takes entries out. Those that are not in the set, or no longer, are
+// none of its business.
+func (s *Set[V]) Remove(entries []V) {
 	s.mu.Lock()
-	for at := range n {
-		delete(s.entries, id(at))
+	for _, e := range entries {
+		if place := s.place(e); s.entries[place] == e {
+			delete(s.entries, place)
+		}
 	}
 	s.mu.Unlock()
 	s.Nudge()
