@@ -27,12 +27,12 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 .PHONY: test
-test: testgate ## run every module's tests; V=1 shows those that pass, too
+test: testgate servers ## run every module's tests; V=1 shows those that pass, too
 	@$(EACH) bash -o pipefail -c 'echo "## tests of $$MODULE"; short=; [ $$MODULE != bench ] || short=-short; \
 		go test -json -count=1 $$short $(TESTFLAGS) ./... | $(GATE)'
 
 .PHONY: race
-race: testgate ## run every module's tests under the race detector
+race: testgate servers ## run every module's tests under the race detector
 	@$(EACH) -x bench bash -o pipefail -c 'echo "## tests of $$MODULE, with the race detector"; \
 		CGO_ENABLED=1 go test -race -json -count=1 $(TESTFLAGS) ./... | $(GATE)'
 
@@ -82,6 +82,11 @@ tools: $(TOOLS) ## build the linter and the formatter into .bin
 .PHONY: clean
 clean: ## remove what make has built
 	rm -rf $(BIN)
+
+# The servers that tests start for themselves, from Debian's packages where they are missing.
+.PHONY: servers
+servers:
+	@bash .ci/servers
 
 .PHONY: testgate
 testgate:

@@ -1,0 +1,11 @@
+package postgres_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/rheo-go/rheo/internal/testservers"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testservers.Main(m)) }

@@ -1,0 +1,1 @@
+SELECT {place_pending}($1::bigint)
