@@ -100,8 +100,12 @@ func (b *Backend) Append(ctx context.Context, r rheo.AppendRequest) ([]rheo.Appe
 	touched := touchedBy(r.Events)
 	for _, n := range touched {
 		s.partitions[n].mu.Lock()
-		defer s.partitions[n].mu.Unlock()
 	}
+	defer func() {
+		for _, n := range touched {
+			s.partitions[n].mu.Unlock()
+		}
+	}()
 	for _, n := range touched {
 		if err := s.partitions[n].expect(r); err != nil {
 			return nil, err

@@ -21,8 +21,12 @@ func (b *Backend) Replay(ctx context.Context, r rheo.ReplayRequest) (int64, erro
 	}
 	for _, p := range partitions {
 		g.progress[p].mu.Lock()
-		defer g.progress[p].mu.Unlock()
 	}
+	defer func() {
+		for _, p := range partitions {
+			g.progress[p].mu.Unlock()
+		}
+	}()
 	ledgers := make([]*ledger.Ledger, len(partitions))
 	reopened := make([]delivery.Reopened, len(partitions))
 	for i, p := range partitions {

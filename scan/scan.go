@@ -137,7 +137,8 @@ func (s *search) walk(ctx context.Context, partition int, first, last int64, yie
 	const every = 1024
 	seen := 0
 	for e, err := range s.src.Walk(ctx, partition, first, last, s.filter.Descending) {
-		if seen++; err == nil && seen%every == 0 && ctx.Err() != nil {
+		seen++
+		if err == nil && seen%every == 0 && ctx.Err() != nil {
 			err = rheo.WrapError(rheo.ErrUnavailable, ctx.Err(), "the context ended during a query")
 		}
 		if !yield(e, err) || err != nil {

@@ -41,7 +41,8 @@ func (p *partition) Walk(_ context.Context, _ int, first, last int64, descending
 			if descending {
 				sequence = last - offset
 			}
-			if p.walked++; sequence == p.failAt {
+			p.walked++
+			if sequence == p.failAt {
 				yield(nil, errBroken)
 				return
 			}
@@ -80,8 +81,10 @@ func TestPagesOfASourceWithoutIndex(t *testing.T) {
 		"ascending":    {nil, "[1 2 3] [4 5 6] [7]"},
 		"descending":   {func(f *rheo.Filter) { f.Descending = true }, "[7 6 5] [4 3 2] [1]"},
 		"by timestamp": {func(f *rheo.Filter) { f.OrderBy = rheo.ByTimestamp }, "[7 6 5] [4 3 2] [1]"},
-		"from the end in time": {func(f *rheo.Filter) { f.OrderBy, f.Descending = rheo.ByTimestamp, true },
-			"[1 2 3] [4 5 6] [7]"},
+		"from the end in time": {
+			func(f *rheo.Filter) { f.OrderBy, f.Descending = rheo.ByTimestamp, true },
+			"[1 2 3] [4 5 6] [7]",
+		},
 		"bounded": {func(f *rheo.Filter) { f.After, f.Until = 2, 4 }, "[3 4]"},
 		"by ID": {func(f *rheo.Filter) {
 			f.Predicates = []rheo.Predicate{{Field: rheo.FieldID, Op: rheo.OpIn, Values: []any{"e5", "e2", "e9"}}}

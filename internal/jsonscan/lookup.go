@@ -1,6 +1,7 @@
 package jsonscan
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 )
@@ -146,11 +147,9 @@ func String(raw []byte) (value string, ok bool) {
 		return "", false
 	}
 	plain := raw[1 : len(raw)-1]
-	for _, c := range plain {
-		if c == '\\' {
-			err := json.Unmarshal(raw, &value)
-			return value, err == nil
-		}
+	if bytes.IndexByte(plain, '\\') >= 0 {
+		err := json.Unmarshal(raw, &value)
+		return value, err == nil
 	}
 	return string(plain), true
 }
