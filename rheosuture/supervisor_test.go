@@ -197,7 +197,9 @@ func TestServiceUnderTheHostsSupervisor(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		close(finish)
-		<-done
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("host supervisor: %v", err)
+		}
 		if lag, err := instance.Lag(t.Context(), "s", "a"); err != nil || lag.Lag != 0 {
 			t.Errorf("lag %d, %v: the last ack was lost", lag.Lag, err)
 		}
