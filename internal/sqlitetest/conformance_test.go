@@ -22,27 +22,42 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// conformance keeps the pool of each backend, to open another over it.
+// A database is what a backend was opened over.
+type database struct {
+	path string
+	pool *sql.DB
+}
+
+// conformance keeps the database of each backend, to open another over it.
 func conformance(s setting) backendtest.Config {
-	var pools sync.Map // rheo.Backend → *sql.DB
-	open := func(t *testing.T, db *sql.DB, clock rheo.Clock) rheo.Backend {
+	var databases sync.Map // rheo.Backend → database
+	open := func(t *testing.T, d database, clock rheo.Clock) rheo.Backend {
 		t.Helper()
-		b := newBackend(t, db, &sqlite.Options{Clock: clock})
-		pools.Store(b, db)
+		b := newBackend(t, d.pool, &sqlite.Options{Clock: clock})
+		databases.Store(b, d)
 		return b
+	}
+	of := func(b rheo.Backend) database {
+		d, _ := databases.Load(b)
+		return d.(database)
 	}
 	return backendtest.Config{
 		Open: func(t *testing.T, clock rheo.Clock) rheo.Backend {
 			t.Helper()
-			return open(t, s.open(t, file(t)), clock)
+			path := file(t)
+			return open(t, database{path, s.open(t, path)}, clock)
 		},
 		Reopen: func(t *testing.T, b rheo.Backend, clock rheo.Clock) rheo.Backend {
 			t.Helper()
 			if err := b.Close(); err != nil {
 				t.Fatal(err)
 			}
-			db, _ := pools.Load(b)
-			return open(t, db.(*sql.DB), clock)
+			return open(t, of(b), clock)
+		},
+		Join: func(t *testing.T, b rheo.Backend, clock rheo.Clock) rheo.Backend {
+			t.Helper()
+			path := of(b).path
+			return open(t, database{path, s.open(t, path)}, clock)
 		},
 	}
 }
