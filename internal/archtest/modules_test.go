@@ -3,6 +3,7 @@ package archtest
 import (
 	"encoding/json"
 	"fmt"
+	"go/version"
 	"maps"
 	"os/exec"
 	"path"
@@ -102,15 +103,14 @@ func moduleFaults(modules []module, work workspace) []string {
 	for _, m := range modules {
 		dirs[m.Path] = m.Dir
 	}
-	if work.Go != root.Go {
-		report("go.work: go %s, the root says go %s", work.Go, root.Go)
+	if highest := highestGo(modules); work.Go != highest {
+		report("go.work: go %s, the highest of its modules is go %s", work.Go, highest)
 	}
 	for _, m := range modules {
 		if want := path.Join(corePath, m.Dir); m.Path != want {
 			report("%s/go.mod: module %s, want %s", m.Dir, m.Path, want)
 		}
-		// A user's modules ask for no more than the root; what the others require sets what they need of Go.
-		if !servesProject(m.Dir) && m.Go != root.Go {
+		if !mayAskForGo(m, root) {
 			report("%s/go.mod: go %s, the root says go %s", m.Dir, m.Go, root.Go)
 		}
 		if want := !servesProject(m.Dir); want != slices.Contains(work.Use, m.Dir) {
@@ -123,13 +123,40 @@ func moduleFaults(modules []module, work workspace) []string {
 	return faults
 }
 
+// isCommand says of a module that nobody imports it: it is installed.
+func isCommand(dir string) bool { return firstElement(dir) == "cmd" }
+
+// mayAskForGo says whether a module's Go version is right. The libraries ask for what the root does. The CLI may ask for
+// a later one, if a driver needs it; what the project's own modules require sets what they need.
+func mayAskForGo(m, root module) bool {
+	switch {
+	case servesProject(m.Dir):
+		return true
+	case isCommand(m.Dir):
+		return compareGo(m.Go, root.Go) >= 0
+	}
+	return m.Go == root.Go
+}
+
+// highestGo is the highest Go version of the modules that go.work is to use: the go command takes no lower one.
+func highestGo(modules []module) string {
+	highest := modules[0].Go
+	for _, m := range modules {
+		if !servesProject(m.Dir) && compareGo(m.Go, highest) > 0 {
+			highest = m.Go
+		}
+	}
+	return highest
+}
+
+func compareGo(a, b string) int { return version.Compare("go"+a, "go"+b) }
+
 // replaceFaults says what is wrong with how a module finds the others of the repository. A library's go.mod replaces
 // them by their directories, which its users' builds do not see. The CLI's may not, or `go install …@version` refuses it:
 // there go.work does, version by version, else the go command asks the network for a version that is not out yet.
 func replaceFaults(m module, dirs map[string]string, work workspace) []string {
 	var faults []string
-	isCommand := firstElement(m.Dir) == "cmd"
-	if isCommand && len(m.Replace) > 0 {
+	if isCommand(m.Dir) && len(m.Replace) > 0 {
 		faults = append(faults, fmt.Sprintf("%s/go.mod: has replace lines, so `go install %s@version` refuses it", m.Dir, m.Path))
 	}
 	for _, required := range slices.Sorted(maps.Keys(m.Require)) {
@@ -139,9 +166,9 @@ func replaceFaults(m module, dirs map[string]string, work workspace) []string {
 		}
 		version := m.Require[required]
 		switch want := replacement(m.Dir, dir); {
-		case isCommand && work.Replace[required+" "+version] != dir:
+		case isCommand(m.Dir) && work.Replace[required+" "+version] != dir:
 			faults = append(faults, fmt.Sprintf("go.work: lacks `replace %s %s => %s`", required, version, replacement(".", dir)))
-		case !isCommand && m.Replace[required] != path.Clean(want):
+		case !isCommand(m.Dir) && m.Replace[required] != path.Clean(want):
 			faults = append(faults, fmt.Sprintf("%s/go.mod: lacks `replace %s => %s`", m.Dir, required, want))
 		}
 	}
@@ -188,8 +215,11 @@ func TestModuleFaults(t *testing.T) {
 	}{
 		"sound":          {func(*repository) {}, ""},
 		"module path":    {func(r *repository) { r.bench.Path = "example.com/bench" }, "module example.com/bench"},
-		"go version":     {func(r *repository) { r.embedded.Go = "1.26.0" }, "go 1.26.0, the root says go 1.25.0"},
-		"go.work's":      {func(r *repository) { r.work.Go = "1.26.0" }, "go.work: go 1.26.0, the root says go 1.25.0"},
+		"go version":     {func(r *repository) { r.embedded.Go, r.work.Go = "1.26.0", "1.26.0" }, "embedded/go.mod: go 1.26.0, the root says go 1.25.0"},
+		"CLI's is later": {func(r *repository) { r.command.Go, r.work.Go = "1.26.0", "1.26.0" }, ""},
+		"CLI's is lower": {func(r *repository) { r.command.Go = "1.24.0" }, "go 1.24.0, the root says go 1.25.0"},
+		"go.work's":      {func(r *repository) { r.work.Go = "1.26.0" }, "go.work: go 1.26.0, the highest of its modules is go 1.25.0"},
+		"go.work behind": {func(r *repository) { r.command.Go = "1.26.0" }, "go.work: go 1.25.0, the highest of its modules is go 1.26.0"},
 		"no replace":     {func(r *repository) { r.embedded.Replace = nil }, "lacks `replace " + corePath + " => ..`"},
 		"CLI's replace":  {func(r *repository) { r.command.Replace = map[string]string{corePath: ".."} }, "refuses it"},
 		"not replaced":   {func(r *repository) { r.work.Replace = nil }, "lacks `replace " + embeddedPath + " v0.0.0 => ./embedded`"},

@@ -126,7 +126,7 @@ func (a *app) benchStores(ctx context.Context, o benchOptions, each func(benchRe
 
 // benchStore measures every row of one store.
 func (a *app) benchStore(ctx context.Context, url string, o benchOptions, each func(benchResult) error) (err error) {
-	inst, err := a.open(ctx, url, true)
+	inst, err := a.open(ctx, url, making)
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ type app struct {
 	json      bool   // --json
 	began     bool   // the command line was understood and the command began
 	args      []string
+	words     []string // the whole command line
 }
 
 // Run runs the command with the given arguments, without the program's name, and
@@ -49,6 +50,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func (a *app) run(ctx context.Context, args []string) int {
 	ctx, stop := a.untilSignal(ctx)
 	defer stop()
+	a.words = args
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
@@ -62,8 +64,12 @@ const rootHelp = `Rheo keeps immutable event streams in a store, and hands them 
 consumer groups: durable, independent readers that know what they have done.
 
 The store is --store, else $RHEO_STORE, else embedded:./rheo-data:
-  embedded:DIR   a directory of this machine, for one process at a time
-  memory:        this process' memory; gone when the command ends
+  embedded:DIR     a directory of this machine, for one process at a time
+  sqlite:FILE      a SQLite database, for the processes of this machine
+  postgres://...   a PostgreSQL database; rheo migrate prepares it
+  memory:          this process' memory; gone when the command ends
+?rheo_prefix=NAME_ behind a SQLite file or in a PostgreSQL URL says what the names of
+its tables begin with (default rheo_).
 
 Data goes to stdout, everything else to stderr; --json makes data JSON, with
 lists of events one a line (NDJSON).

@@ -19,9 +19,13 @@ import (
 // lost.
 func TestKilledConsumer(t *testing.T) {
 	t.Parallel()
-	s := newShell(t)
+	onEach(t, checkKilledConsumer)
+}
+
+func checkKilledConsumer(s *shellOf) {
+	t := s.t
 	s.appendFeed("alarms")
-	killed := s.start("consume", "quakes", "alarms")
+	killed := s.start("consume", "quakes", "alarms", "--lease", "1s")
 	var printed []string
 	for range 800 {
 		printed = append(printed, killed.line())
@@ -61,7 +65,11 @@ func TestKilledConsumer(t *testing.T) {
 
 func TestCount(t *testing.T) {
 	t.Parallel()
-	s := newShell(t)
+	onEach(t, checkCount)
+}
+
+func checkCount(s *shellOf) {
+	t := s.t
 	s.appendFeed("g")
 	seen := make(map[string]bool)
 	for _, args := range [][]string{{"--count", "7"}, {"--count", "250", "--concurrency", "8"}, {"--count", "1", "--max-demand", "500"}} {
@@ -85,7 +93,11 @@ func TestCount(t *testing.T) {
 
 func TestConsumePartitions(t *testing.T) {
 	t.Parallel()
-	s := newShell(t)
+	onEach(t, checkConsumePartitions)
+}
+
+func checkConsumePartitions(s *shellOf) {
+	t := s.t
 	s.appendFeed("g")
 	for _, e := range events(t, s.ok("consume", "quakes", "g", "--partitions", "1,2", "--until-empty")) {
 		if e.Partition != 1 && e.Partition != 2 {
@@ -105,7 +117,11 @@ func TestConsumePartitions(t *testing.T) {
 // environment.
 func TestExec(t *testing.T) {
 	t.Parallel()
-	s := newShell(t)
+	onEach(t, checkExec)
+}
+
+func checkExec(s *shellOf) {
+	t := s.t
 	s.ok("stream", "create", "jobs", "--partitions", "1")
 	s.ok("group", "create", "jobs", "g", "--max-attempts", "2")
 	s.stdin = `{"id":"good","t":"x"}` + "\n" + `{"id":"refused","t":"x"}` + "\n" + `{"id":"flaky","t":"x"}` + "\n" + `{"id":"doomed","t":"x"}` + "\n"
@@ -116,7 +132,12 @@ func TestExec(t *testing.T) {
 	if r.code != exitDone {
 		t.Fatalf("exit %d: %s", r.code, r.stderr)
 	}
-	contains(t, r.stdout, `out good 1 {"id":"good","t":"x"}`, "out flaky 2", "out doomed 2")
+	contains(t, r.stdout, "out good 1 {", "out flaky 2", "out doomed 2")
+	_, payload, _ := strings.Cut(r.stdout, "out good 1 ")
+	var good map[string]any // a store may order the keys anew
+	if err := json.NewDecoder(strings.NewReader(payload)).Decode(&good); err != nil || len(good) != 2 || good["id"] != "good" || good["t"] != "x" {
+		t.Errorf("standard input was %.100s", payload)
+	}
 	contains(t, r.stderr, "err of good\n", "handled 6 events: 2 acked, 3 nacked, 1 rejected; 2 had been handed out before")
 	if strings.Contains(r.stdout, "flaky 3") || strings.Contains(r.stdout, "refused 2") {
 		t.Errorf("too many attempts:\n%s", r.stdout)
@@ -150,15 +171,6 @@ func TestExecLeavesNothing(t *testing.T) {
 	s.one(t)
 	out := s.ok("consume", "n", "g", "--count", "1", "--exec", "sleep 600 & echo $!")
 	eventually(t, "the command's own child has ended", func() bool { return gone(strings.TrimSpace(out)) })
-}
-
-// one makes a stream n of one event and a group g.
-func (s *shellOf) one(t *testing.T) {
-	t.Helper()
-	s.ok("stream", "create", "n")
-	s.ok("group", "create", "n", "g")
-	s.stdin = "1"
-	s.ok("append", "n")
 }
 
 func gone(pid string) bool {

@@ -15,8 +15,8 @@ import (
 
 const demoHelp = `Tells in a few seconds what Rheo does, on real events: a week of earthquakes by
 the U.S. Geological Survey, which are in the public domain. It works on a fresh
-store in a temporary directory, which is gone afterwards; with --store
-embedded:DIR it stays, to try the commands that the tour shows.`
+store in a temporary directory, which is gone afterwards; with --store embedded:DIR
+(or another) it stays, to try the commands that the tour shows.`
 
 func (a *app) demoCommand() *cobra.Command {
 	cmd := a.command("demo", "Take the tour, on real events", cobra.NoArgs, func(ctx context.Context, _ []string) error {
@@ -40,7 +40,7 @@ func (a *app) demo(ctx context.Context) (err error) {
 		t.url, t.fleeting = "embedded:"+dir, true
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	if t.inst, err = a.open(ctx, t.url, true); err != nil {
+	if t.inst, err = a.open(ctx, t.url, making); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()

@@ -25,6 +25,10 @@ const (
 )
 
 func (t *tour) openStore(ctx context.Context) error {
+	opener, _, err := t.app.opener(t.url, using)
+	if err != nil {
+		return err
+	}
 	if err := t.inst.CreateStream(ctx, demoStream, rheo.StreamConfig{Partitions: 4}); err != nil {
 		return fmt.Errorf("%w; the tour needs a store without that stream", err)
 	}
@@ -36,7 +40,7 @@ func (t *tour) openStore(ctx context.Context) error {
 	fmt.Fprintln(t.app.stdout, "Rheo: event streams and durable consumers, inside your process. No server.")
 	t.title("A store")
 	t.tell("%s", where)
-	t.command("export RHEO_STORE="+quote(t.app.redact(t.url)), `backend, err := embedded.Open(dir, nil); inst, err := rheo.New(backend, nil)`)
+	t.command("export RHEO_STORE="+quote(t.app.redact(t.url)), opener.code+"; inst, err := rheo.New(backend, nil)")
 	return nil
 }
 
@@ -146,7 +150,7 @@ func (t *tour) killConsumer(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if t.inst, err = t.app.open(ctx, t.url, false); err != nil {
+	if t.inst, err = t.app.open(ctx, t.url, using); err != nil {
 		return err
 	}
 	info, err := t.inst.GroupInfo(ctx, demoStream, "alarms")
@@ -165,7 +169,8 @@ func (t *tour) runAndKill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, self, "--store", t.url, "consume", demoStream, "alarms", "--lease", demoLease.String())
+	cmd := exec.CommandContext(ctx, self, "consume", demoStream, "alarms", "--lease", demoLease.String())
+	cmd.Env = append(os.Environ(), "RHEO_STORE="+t.url) // a password in it is not for the list of processes
 	cmd.Stderr = t.app.stderr
 	output, err := cmd.StdoutPipe()
 	if err != nil {
@@ -201,8 +206,8 @@ func (t *tour) runAndKill(ctx context.Context) error {
 // takeOver consumes what the killed process has left.
 func (t *tour) takeOver(ctx context.Context) error {
 	t.title("Another one takes over")
-	t.tell("The leases of the dead process are void: in this store at once, in a shared one when\n" +
-		"their time is over. Their events are handed out again, and the store has counted: it\n" +
+	t.tell("The leases of the dead process are void: in an embedded store at once, in a shared\n" +
+		"one when their time is over. Their events are handed out again, and the store has counted: it\n" +
 		"is their attempt 2. What was printed but not acked comes twice; nothing is lost.")
 	t.command("rheo consume quakes alarms --until-empty", "")
 	var strong, again, fresh atomic.Int64

@@ -57,6 +57,8 @@ func (a *app) hint(err error) string {
 			a.example("group list", stream)
 	case errors.Is(err, rheo.ErrAmbiguous):
 		return "It may have happened or not. With IDs from --id, repeating an append is harmless."
+	case strings.Contains(err.Error(), "rheo migrate"):
+		return "  " + a.example("migrate") + "\nmakes or updates the schema."
 	}
 	return ""
 }
@@ -65,7 +67,7 @@ func (a *app) hint(err error) string {
 func (a *app) example(words ...string) string {
 	command := "rheo "
 	if a.storeFlag != "" {
-		command += "--store " + quote(a.storeFlag) + " "
+		command += "--store " + quote(a.redact(a.storeFlag)) + " "
 	}
 	return command + strings.Join(words, " ")
 }
@@ -80,40 +82,64 @@ func quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// redact takes the store's password out of a text.
+// redact takes passwords out of a text: those of the store, and of whatever else
+// on the command line looks like a store's URL.
 func (a *app) redact(text string) string {
-	for _, secret := range secrets(a.storeURL()) {
-		text = strings.ReplaceAll(text, secret, "xxxxx")
+	for _, url := range append([]string{a.storeURL()}, a.words...) {
+		shown, secrets := hidden(url)
+		text = strings.ReplaceAll(text, url, shown)
+		for _, secret := range secrets {
+			// One that is a word of the shown URL, too, such as postgres, gives nothing away.
+			if !strings.Contains(shown, secret) {
+				text = strings.ReplaceAll(text, secret, redacted)
+			}
+		}
 	}
 	return text
 }
 
-// secrets are the passwords in a store's URL, as they stand and decoded. What
-// lies behind the user's name up to the last @ is one, whatever it is made of.
-func secrets(store string) []string {
-	var found []string
-	add := func(secret string) {
+const redacted = "xxxxx"
+
+// hidden is a store's URL without its passwords; and these, as they stand and
+// decoded. What lies behind the user's name up to the last @ is one, whatever it
+// is made of.
+func hidden(store string) (shown string, secrets []string) {
+	hide := func(secret string) string {
 		if secret == "" {
-			return
+			return ""
 		}
-		found = append(found, secret)
+		secrets = append(secrets, secret)
+		if plain, err := url.QueryUnescape(secret); err == nil && plain != secret {
+			secrets = append(secrets, plain)
+		}
 		if plain, err := url.PathUnescape(secret); err == nil && plain != secret {
-			found = append(found, plain)
+			secrets = append(secrets, plain)
 		}
+		return redacted
 	}
-	_, rest, isURL := strings.Cut(store, "://")
+	scheme, rest, isURL := strings.Cut(store, "://")
 	if !isURL {
-		return nil
+		return store, nil
 	}
-	rest, query, _ := strings.Cut(rest, "?")
-	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
-		_, password, _ := strings.Cut(rest[:at], ":")
-		add(password)
+	shown = scheme + "://"
+	place, query, hasQuery := strings.Cut(rest, "?")
+	if !strings.Contains(place, "@") && strings.Contains(query, "@") { // the ? may be the password's
+		place, query, hasQuery = rest, "", false
 	}
-	for pair := range strings.SplitSeq(query, "&") {
-		if name, value, _ := strings.Cut(pair, "="); strings.Contains(strings.ToLower(name), "password") {
-			add(value)
+	if at := strings.LastIndexByte(place, '@'); at >= 0 {
+		if user, password, ok := strings.Cut(place[:at], ":"); ok {
+			place = user + ":" + hide(password) + place[at:]
 		}
 	}
-	return found
+	shown += place
+	if hasQuery {
+		pairs := strings.Split(query, "&")
+		for i, pair := range pairs {
+			if name, value, ok := strings.Cut(pair, "="); ok && strings.Contains(strings.ToLower(name), "password") {
+				pairs[i] = name + "=" + hide(value)
+			}
+		}
+		shown += "?" + strings.Join(pairs, "&")
+	}
+	return shown, secrets
 }

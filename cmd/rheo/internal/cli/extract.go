@@ -76,8 +76,7 @@ func (f *fieldPaths) event(line []byte) (rheo.Event, error) {
 func invalidJSON(line []byte) error {
 	var value any
 	err := json.Unmarshal(line, &value)
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("invalid JSON at byte %d: %w", syntax.Offset, err)
 	}
 	return fmt.Errorf("invalid JSON: %w", err)

@@ -31,8 +31,12 @@ func TestMain(m *testing.M) {
 	if err := errors.Join(os.Unsetenv("RHEO_STORE"), os.Setenv(asCommand, "1")); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(withServers(m))
 }
+
+// withServers returns m with the end of the servers that tests start, where there
+// are any.
+var withServers = func(m *testing.M) goleak.TestingM { return m }
 
 // result is what a command did.
 type result struct {
@@ -49,7 +53,30 @@ type shellOf struct {
 
 func newShell(t *testing.T) *shellOf {
 	t.Helper()
-	return &shellOf{t: t, store: "embedded:" + filepath.Join(t.TempDir(), "store")}
+	return &shellOf{t: t, store: kinds["embedded"](t)}
+}
+
+func newSQLite(t *testing.T) *shellOf {
+	t.Helper()
+	return &shellOf{t: t, store: kinds["sqlite"](t)}
+}
+
+// kinds are the durable stores, each with how to name one that is ready to be
+// made: what holds for one holds for all of them.
+var kinds = map[string]func(*testing.T) string{
+	"embedded": func(t *testing.T) string { t.Helper(); return "embedded:" + filepath.Join(t.TempDir(), "store") },
+	"sqlite":   func(t *testing.T) string { t.Helper(); return "sqlite:" + filepath.Join(t.TempDir(), "store.db") },
+}
+
+// onEach runs a test on a new store of each kind; s.t is its own.
+func onEach(t *testing.T, test func(s *shellOf)) {
+	t.Helper()
+	for kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			test(&shellOf{t: t, store: kinds[kind](t)})
+		})
+	}
 }
 
 func (s *shellOf) args(args []string) []string {
@@ -196,6 +223,15 @@ func (s *shellOf) appendFeed(groups ...string) (quakes []map[string]any) {
 	}
 	s.ok(appendQuakes(file)...)
 	return quakes
+}
+
+// one makes a stream n of one event and a group g.
+func (s *shellOf) one(t *testing.T) {
+	t.Helper()
+	s.ok("stream", "create", "n")
+	s.ok("group", "create", "n", "g")
+	s.stdin = "1"
+	s.ok("append", "n")
 }
 
 func appendQuakes(file string) []string {

@@ -20,7 +20,11 @@ import (
 // consumed, a search that finds what an independent computation finds.
 func TestMeasure(t *testing.T) {
 	t.Parallel()
-	s := newShell(t)
+	onEach(t, measure)
+}
+
+func measure(s *shellOf) {
+	t := s.t
 	file, quakes := feed(t)
 	s.ok("stream", "create", "quakes", "--partitions", "4")
 	s.ok("group", "create", "quakes", "archive")
@@ -61,7 +65,11 @@ func TestMeasure(t *testing.T) {
 
 func TestAppendedFields(t *testing.T) {
 	t.Parallel()
-	s := newShell(t)
+	onEach(t, checkAppendedFields)
+}
+
+func checkAppendedFields(s *shellOf) {
+	t := s.t
 	quakes := s.appendFeed()
 	found := events(t, s.ok("read", "quakes", "--json"))
 	if len(found) != len(quakes) {
@@ -88,7 +96,11 @@ func TestAppendedFields(t *testing.T) {
 
 func TestQueryFlags(t *testing.T) {
 	t.Parallel()
-	s := newShell(t)
+	onEach(t, checkQueryFlags)
+}
+
+func checkQueryFlags(s *shellOf) {
+	t := s.t
 	quakes := s.appendFeed()
 	const from, to = 1517529600000, 1517616000000 // 2 February 2018
 	var times []int64
@@ -117,13 +129,17 @@ func TestQueryFlags(t *testing.T) {
 	if n := strings.Count(table, "\n"); n != 2 {
 		t.Errorf("%d lines, want a heading and an event:\n%s", n, table)
 	}
-	contains(t, table, "PARTITION  SEQUENCE  TIME", "2018-02-06 15:50:42Z", "earthquake", "Hualian")
+	contains(t, table, "PARTITION  SEQUENCE  TIME", "2018-02-06 15:50:42Z", "earthquake", "us1000chhc")
 }
 
 // TestJSON holds the documents' fields, which others parse.
 func TestJSON(t *testing.T) {
 	t.Parallel()
-	s := newShell(t)
+	onEach(t, checkJSON)
+}
+
+func checkJSON(s *shellOf) {
+	t := s.t
 	s.ok("stream", "create", "orders", "--partitions", "2")
 	s.stdin = `{"n":1}`
 	s.ok("append", "orders", "--partition", "1")
@@ -188,7 +204,11 @@ func keysOf(document any) []string {
 
 func TestGroups(t *testing.T) {
 	t.Parallel()
-	s := newShell(t)
+	onEach(t, checkGroups)
+}
+
+func checkGroups(s *shellOf) {
+	t := s.t
 	s.ok("stream", "create", "n", "--partitions", "1")
 	s.stdin = "1\n2\n3\n4\n5\n"
 	s.ok("append", "n")
@@ -237,7 +257,11 @@ func TestGroups(t *testing.T) {
 
 func TestAppendPaths(t *testing.T) {
 	t.Parallel()
-	s := newShell(t)
+	onEach(t, checkAppendPaths)
+}
+
+func checkAppendPaths(s *shellOf) {
+	t := s.t
 	s.ok("stream", "create", "n", "--partitions", "4")
 	s.stdin = "\xef\xbb\xbf{\"a.b\":{\"id\":1}}\r\n\n  {\"a.b\":{\"id\":2}}  \n{\"a.b\":{\"id\":1}}"
 	contains(t, s.ok("append", "n", "-", "--id", `a\.b.id`, "--partition", "3", "--batch", "2"), "appended 2 events to stream n; 1 there already")
@@ -292,6 +316,14 @@ func TestBench(t *testing.T) {
 	contains(t, s.ok("bench", "--events", "10", "--callers", "1", "--batch", "2"), "EVENTS/S", "memory    latency")
 }
 
+func TestBenchOfStore(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(s *shellOf) {
+		kind, _, _ := strings.Cut(s.store, ":")
+		contains(s.t, s.ok("bench", "--events", "20", "--callers", "2", "--batch", "3"), kind, "fetch+settle", "latency")
+	})
+}
+
 func TestMigratePrint(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -307,7 +339,11 @@ func TestMigratePrint(t *testing.T) {
 
 func TestPayloadsComeBack(t *testing.T) {
 	t.Parallel()
-	s := newShell(t)
+	onEach(t, checkPayloads)
+}
+
+func checkPayloads(s *shellOf) {
+	t := s.t
 	s.ok("stream", "create", "n")
 	s.stdin = `{"a":"<&>\u2028ü","n":9223372036854775807,"d":0.10,"x":[null,true,{}]}` + "\n"
 	s.ok("append", "n")

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -59,9 +60,16 @@ func TestRedact(t *testing.T) {
 		"postgres://host/db?user=x&password=s3cret":   {"s3cret"},
 		"mongodb://u:s3cret@h1,h2/db?replicaSet=rs":   {"s3cret"},
 		"postgres://h/db?sslpassword=abc&sslmode=off": {"abc"},
+		"postgres://user:a?b@host/db":                 {"a?b"},
+		"postgres://user:s3cret@host/db?x=a@b":        {"s3cret"},
+		"--store=postgres://user:s3cret@host/db":      {"s3cret"},
 	} {
-		a := &app{storeFlag: store}
+		a := &app{words: []string{store}}
 		text := a.redact("cannot open " + store + ": " + strings.Join(leaks, " "))
+		var log strings.Builder
+		a.stderr = &log
+		a.logger().Warn("store "+store, "error", errors.New(store), "words", leaks)
+		text += log.String()
 		for _, leak := range leaks {
 			if strings.Contains(text, leak) {
 				t.Errorf("%s leaks in %s", leak, text)
@@ -70,6 +78,10 @@ func TestRedact(t *testing.T) {
 		if !strings.Contains(text, "xxxxx") {
 			t.Errorf("nothing redacted in %s", text)
 		}
+	}
+	a := &app{storeFlag: "postgres://postgres:postgres@h/postgres"}
+	if got, want := a.redact(a.storeFlag+" is a postgres: store"), "postgres://postgres:xxxxx@h/postgres is a postgres: store"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/rheo-go/rheo"
 	"github.com/spf13/cobra"
@@ -92,41 +91,4 @@ every lease from its holder. The group begins where it was created to, or --from
 	cmd.Flags().Var(startFlag{&start}, "from", "where it begins anew (default where it was created to)")
 	addPartitions(cmd, &opts.Partitions, "these partitions only (default all)")
 	return cmd
-}
-
-func (a *app) migrateCommand() *cobra.Command {
-	var printOnly bool
-	cmd := a.command("migrate [--print]", "Prepare a store, or print its schema", cobra.NoArgs,
-		func(ctx context.Context, _ []string) error {
-			if printOnly {
-				return a.printSchema()
-			}
-			began := time.Now()
-			return a.withInstance(ctx, true, func(inst *rheo.Instance) error {
-				if err := inst.EnsureSchema(ctx); err != nil {
-					return err
-				}
-				return a.say(map[string]any{"store": a.redact(a.storeURL()), "ready": true},
-					"the store %s is ready (%v)", a.redact(a.storeURL()), time.Since(began).Round(time.Millisecond))
-			})
-		})
-	cmd.Long = `Makes or updates what the store needs: tables, indexes, files. It may run any
-number of times, in any number of processes. --print changes nothing and prints
-the schema, for a migration tool of your own.`
-	cmd.Flags().BoolVar(&printOnly, "print", false, "print the schema and change nothing")
-	return cmd
-}
-
-func (a *app) printSchema() error {
-	o, scheme, _, err := a.opener(a.storeURL())
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return a.printJSON(map[string]string{"store": a.redact(a.storeURL()), "schema": o.schema})
-	}
-	if o.schema == "" {
-		return a.say(nil, "-- %s: stores have no schema to migrate: they make what they need when they are opened", scheme)
-	}
-	return a.say(nil, "%s", o.schema)
 }

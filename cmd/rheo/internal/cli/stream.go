@@ -30,7 +30,7 @@ func (a *app) streamCreate() *cobra.Command {
 	var partitions int
 	cmd := a.command("create NAME [--partitions N]", "Make a stream", cobra.ExactArgs(1),
 		func(ctx context.Context, args []string) error {
-			return a.withInstance(ctx, true, func(inst *rheo.Instance) error {
+			return a.withInstance(ctx, making, func(inst *rheo.Instance) error {
 				if err := inst.CreateStream(ctx, args[0], rheo.StreamConfig{Partitions: partitions}); err != nil {
 					return err
 				}
