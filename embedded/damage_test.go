@@ -38,8 +38,8 @@ func createBolt(t *testing.T, path string) {
 // everything is there as it was.
 func TestDamagedDatabase(t *testing.T) {
 	t.Parallel()
-	const processes = 6
-	each := 1000
+	const processes = 4
+	each := 50
 	if testing.Short() {
 		each = 15
 	}
@@ -75,7 +75,10 @@ func TestDamagedDatabase(t *testing.T) {
 // runChild runs a child to its end and returns the lines it printed.
 func runChild(t *testing.T, name string, variables ...string) []string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	const limit = 2 * time.Minute
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append(os.Environ(), childVariable+"="+name)
 	for _, v := range variables {
 		cmd.Env = append(cmd.Env, "RHEO_EMBEDDED_"+v)

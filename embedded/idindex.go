@@ -108,9 +108,11 @@ func (p *partition) readIndexEnd(bucket *bbolt.Bucket) error {
 		}
 		return nil
 	}
+	if _, err := openIDLeaf(p.index, key, sealed); err != nil {
+		return err
+	}
 	p.ids.greatest = string(key)
-	_, err = openIDLeaf(p.index, key, sealed)
-	return err
+	return nil
 }
 
 func (p *partition) writeIndexMark(bucket *bbolt.Bucket, sequence int64) error {

@@ -1,6 +1,7 @@
 package embedded_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -15,7 +16,7 @@ var children = map[string]func() error{}
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(childVariable); name != "" {
-		if err := children[name](); err != nil {
+		if err := errors.Join(limitMemory(), children[name]()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

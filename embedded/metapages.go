@@ -30,6 +30,7 @@ const (
 // meta is what matters here of a meta page.
 type meta struct {
 	pageSize int64
+	root     int64 // of the tree of buckets
 	pages    int64 // in use: the file must be that long
 	tx       uint64
 }
@@ -66,6 +67,13 @@ func checkMetas(f *os.File, path string, size int64) error {
 	if need := max(first.pages, second.pages) * first.pageSize; size < need {
 		return rheo.Errorf(rheo.ErrFailed, "%s was cut: it has %d bytes and needs %d; restore it from a backup", path, size, need)
 	}
+	newer := first
+	if second.tx > first.tx {
+		newer = second
+	}
+	if err := newer.checkTrees(f); err != nil {
+		return rheo.WrapError(rheo.ErrFailed, err, "%s is damaged; restore it from a backup", path)
+	}
 	return nil
 }
 
@@ -78,6 +86,7 @@ func readMeta(f *os.File, page int64) (meta, bool) {
 	sum.Write(b[:metaChecksum])
 	m := meta{
 		pageSize: int64(binary.NativeEndian.Uint32(b[8:])),
+		root:     int64(binary.NativeEndian.Uint64(b[16:])),
 		pages:    int64(binary.NativeEndian.Uint64(b[40:])),
 		tx:       binary.NativeEndian.Uint64(b[48:]),
 	}

@@ -222,8 +222,11 @@ func (r *recovery) readLedgers(tx *bbolt.Tx) error {
 }
 
 func (r *recovery) countDeadLetters(tx *bbolt.Tx) error {
-	return each(tx, gravesBucket, func(k, _ []byte) error {
-		if len(k) != ledgerKeySize+sequenceSize || r.groups[binary.BigEndian.Uint32(k)] == nil {
+	return each(tx, gravesBucket, func(k, v []byte) error {
+		if _, err := decodeDeadLetter(k, v); err != nil {
+			return err
+		}
+		if r.groups[binary.BigEndian.Uint32(k)] == nil {
 			return errFormat
 		}
 		r.groups[binary.BigEndian.Uint32(k)].deadLetters.Add(1)

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package embedded_test
+
+func limitMemory() error { return nil }
