@@ -130,19 +130,34 @@ func (pr *progress) graves(bucket *bbolt.Bucket, r delivery.Reopened) ([][]byte,
 // seek is cursor.Seek, where nothing else tells that a damaged page led it astray:
 // then it comes to a key that is not the first from the target on.
 func seek(cursor *bbolt.Cursor, target []byte) (k, v []byte, err error) {
-	k, v = cursor.Seek(target)
-	before := []byte(nil)
-	if k == nil {
+	found, _ := cursor.Seek(target)
+	var before []byte
+	if found == nil {
 		before, _ = cursor.Last()
-	} else if before, _ = cursor.Prev(); before == nil {
-		k, v = cursor.First()
 	} else {
-		k, v = cursor.Next()
+		before, _ = cursor.Prev()
 	}
-	if bytes.Compare(before, target) >= 0 || k != nil && bytes.Compare(k, target) < 0 {
-		return nil, nil, errMissing
+	if before == nil || bytes.Compare(before, target) >= 0 {
+		return walkTo(cursor, target, found)
 	}
-	return k, v, nil
+	k, v = cursor.Next()
+	return k, v, behind(k, target, found)
+}
+
+// walkTo goes to the target from the beginning: bbolt goes no further back than to
+// a page whose keys were all deleted in the same transaction.
+func walkTo(cursor *bbolt.Cursor, target, found []byte) (k, v []byte, err error) {
+	for k, v = cursor.First(); k != nil && bytes.Compare(k, target) < 0; k, v = cursor.Next() {
+	}
+	return k, v, behind(k, target, found)
+}
+
+// behind checks that k is what was found, and not before the target.
+func behind(k, target, found []byte) error {
+	if !bytes.Equal(k, found) || k != nil && bytes.Compare(k, target) < 0 {
+		return errMissing
+	}
+	return nil
 }
 
 // countDeadLetters keeps the number of dead letters with them.

@@ -89,7 +89,7 @@ func (g *killGroup) lease(line string, at place, last string) error {
 	}
 	g.handed[at]++
 	if attempt < g.handed[at] || attempt > killAttempts {
-		return fmt.Errorf("%q is delivery %d that was seen, at most %d are allowed", line, g.handed[at], killAttempts)
+		return fmt.Errorf("%q, of which %d deliveries were seen, and at most %d are allowed", line, g.handed[at], killAttempts)
 	}
 	return nil
 }

@@ -2,7 +2,8 @@ package embedded
 
 import "sync"
 
-// watchers are those who wait for a stream. The zero value has none.
+// watchers are those who wait for a stream. The zero value has none. (The root
+// module has the like, for itself: its internal packages may differ by version.)
 type watchers struct {
 	mu  sync.RWMutex
 	all map[chan struct{}]struct{}
