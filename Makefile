@@ -29,12 +29,12 @@ help: ## list the targets
 .PHONY: test
 test: testgate servers ## run every module's tests; V=1 shows those that pass, too
 	@$(EACH) bash -o pipefail -c 'echo "## tests of $$MODULE"; short=; [ $$MODULE != bench ] || short=-short; \
-		go test -json -count=1 $$short $(TESTFLAGS) ./... | $(GATE)'
+		go test -json -count=1 -timeout 25m $$short $(TESTFLAGS) ./... | $(GATE)'
 
 .PHONY: race
 race: testgate servers ## run every module's tests under the race detector
 	@$(EACH) -x bench bash -o pipefail -c 'echo "## tests of $$MODULE, with the race detector"; \
-		CGO_ENABLED=1 go test -race -json -count=1 $(TESTFLAGS) ./... | $(GATE)'
+		CGO_ENABLED=1 go test -race -json -count=1 -timeout 25m $(TESTFLAGS) ./... | $(GATE)'
 
 .PHONY: vet
 vet: ## run go vet on every module
