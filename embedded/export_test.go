@@ -42,5 +42,6 @@ func (b *Backend) Abandon() {
 	b.committer.close()
 	_ = b.claims.close()
 	_ = b.db.close()
+	unlock(b.lock.file)
 	_ = b.lock.file.Close()
 }

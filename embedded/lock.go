@@ -86,10 +86,13 @@ func holder(f *os.File) string {
 	return who
 }
 
-// release gives the lock up. The file stays: who removed it might remove one that
-// another process has just locked.
+// release gives the lock up. Closing the file would not be enough: a process that
+// this one has forked, and that is not another program yet, shares it. The file
+// stays: who removed it might remove one that another process has just locked.
 func (l *dirLock) release() error {
-	err := errors.Join(l.file.Truncate(0), l.file.Close())
+	err := l.file.Truncate(0)
+	unlock(l.file)
+	err = errors.Join(err, l.file.Close())
 	if err != nil {
 		return rheo.WrapError(rheo.ErrFailed, err, "unlocking %s", l.file.Name())
 	}

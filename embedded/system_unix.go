@@ -22,7 +22,7 @@ func tryLock(f *os.File) error {
 	return err
 }
 
-// unlock frees a file that bbolt has locked and cannot unlock any more.
+// unlock frees a file that is locked.
 func unlock(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_UN) }
 
 // syncDir makes a directory's entries durable.
