@@ -49,6 +49,9 @@ func checkName(field, name string) error {
 }
 
 func checkPrintable(field, s string) error {
+	if isPrintableASCII(s) {
+		return nil
+	}
 	if !utf8.ValidString(s) {
 		return invalidf(field, "must be valid UTF-8")
 	}
@@ -58,6 +61,15 @@ func checkPrintable(field, s string) error {
 		}
 	}
 	return nil
+}
+
+func isPrintableASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 func checkText(field, s string, limit int) error {

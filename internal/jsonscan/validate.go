@@ -141,7 +141,13 @@ func (s *scanner) members(depth int, closer byte, member func() error) error {
 
 func (s *scanner) str() error {
 	s.pos++
-	for s.pos < len(s.data) {
+	for {
+		for s.pos < len(s.data) && plain[s.data[s.pos]] {
+			s.pos++
+		}
+		if s.pos == len(s.data) {
+			return errEnd
+		}
 		switch c := s.data[s.pos]; {
 		case c == '"':
 			s.pos++
@@ -152,8 +158,6 @@ func (s *scanner) str() error {
 			}
 		case c < 0x20:
 			return fmt.Errorf("control character %#x inside a string", c)
-		case c < utf8.RuneSelf:
-			s.pos++
 		default:
 			r, size := utf8.DecodeRune(s.data[s.pos:])
 			if r == utf8.RuneError && size == 1 {
@@ -162,8 +166,16 @@ func (s *scanner) str() error {
 			s.pos += size
 		}
 	}
-	return errEnd
 }
+
+// plain marks the bytes that stand for themselves inside a string: ASCII but for
+// control characters, quote and backslash.
+var plain = func() (table [256]bool) {
+	for c := 0x20; c < utf8.RuneSelf; c++ {
+		table[c] = c != '"' && c != '\\'
+	}
+	return table
+}()
 
 func (s *scanner) escape() error {
 	if s.pos+1 >= len(s.data) {
