@@ -45,15 +45,10 @@ func chosen(named []int, g Group, group string) ([]int, error) {
 	return named, nil
 }
 
-// Replay applies the request to one partition's ledger.
-func Replay(ctx context.Context, r rheo.ReplayRequest, partition int, l *ledger.Ledger, seek SeekTime) (Reopened, error) {
-	return ReplayUpTo(ctx, r, partition, l, l.Cursor(), seek)
-}
-
-// ReplayUpTo is Replay for a group that may have been created to start above the
-// end of the log: what lies above the high watermark is not there yet, and so not
-// opened.
-func ReplayUpTo(ctx context.Context, r rheo.ReplayRequest, partition int, l *ledger.Ledger, high int64, seek SeekTime) (Reopened, error) {
+// Replay applies the request to one partition's ledger. What lies above the high
+// watermark is not there yet, and so not opened: a group may have been created to
+// start above the end of the log.
+func Replay(ctx context.Context, r rheo.ReplayRequest, partition int, l *ledger.Ledger, high int64, seek SeekTime) (Reopened, error) {
 	if r.Sequences != nil {
 		return reopenEach(r, partition, l)
 	}

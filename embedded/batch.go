@@ -126,7 +126,7 @@ func (bt *batch) publish() {
 		f()
 	}
 	for _, s := range bt.wakes {
-		s.watchers.wake()
+		s.watchers.Wake()
 	}
 }
 

@@ -104,7 +104,7 @@ func (b *Backend) Watch(name string) (hints <-chan struct{}, stop func()) {
 	if err != nil {
 		return make(chan struct{}), func() {}
 	}
-	return s.watchers.watch()
+	return s.watchers.Watch()
 }
 
 func (b *Backend) now() time.Time { return b.clock.Now().UTC().Truncate(time.Microsecond) }

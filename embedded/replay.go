@@ -37,7 +37,7 @@ func (b *Backend) Replay(ctx context.Context, r rheo.ReplayRequest) (int64, erro
 		return bt.replace(g, partitions, func(i int, l *ledger.Ledger) (delivery.Reopened, error) {
 			var err error
 			high := g.stream.partitions[partitions[i]].high.Load()
-			reopened[i], err = delivery.ReplayUpTo(ctx, r, partitions[i], l, high, seek)
+			reopened[i], err = delivery.Replay(ctx, r, partitions[i], l, high, seek)
 			return reopened[i], err
 		})
 	})

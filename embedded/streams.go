@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rheo-go/rheo"
+	"github.com/rheo-go/rheo/wake"
 	"go.etcd.io/bbolt"
 )
 
@@ -49,7 +50,7 @@ type stream struct {
 	createdAt  time.Time
 	partitions []*partition
 	groups     sync.Map // name → *group
-	watchers   watchers
+	watchers   wake.Hub
 }
 
 // partition is one part of a log.

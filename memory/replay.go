@@ -32,7 +32,7 @@ func (b *Backend) Replay(ctx context.Context, r rheo.ReplayRequest) (int64, erro
 	for i, p := range partitions {
 		ledgers[i] = g.progress[p].ledger.Clone()
 		v := s.partitions[p].view()
-		reopened[i], err = delivery.ReplayUpTo(ctx, r, p, ledgers[i], v.high(), func(context.Context, int) (int64, error) {
+		reopened[i], err = delivery.Replay(ctx, r, p, ledgers[i], v.high(), func(context.Context, int) (int64, error) {
 			return v.seekTime(r.FromTime), nil
 		})
 		if err != nil {

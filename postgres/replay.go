@@ -45,7 +45,7 @@ func (b *Backend) replayRows(ctx context.Context, g *group, r rheo.ReplayRequest
 		if err != nil {
 			return nil, err
 		}
-		reopened, err := delivery.ReplayUpTo(ctx, r, row.partition, l, row.high, func(ctx context.Context, p int) (int64, error) {
+		reopened, err := delivery.Replay(ctx, r, row.partition, l, row.high, func(ctx context.Context, p int) (int64, error) {
 			first := row.high + 1
 			err := seekRow(&first)(conn.QueryRow(ctx, b.text(seekStatement), g.stream.id, p, r.FromTime))
 			return first, err

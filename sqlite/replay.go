@@ -60,7 +60,7 @@ func (g *group) reopen(ctx context.Context, tx *transaction, r rheo.ReplayReques
 			return nil, err
 		}
 		all[i].held, all[i].then = h, h.Clone()
-		if all[i].Reopened, err = delivery.ReplayUpTo(ctx, r, p, all[i].then, mark.high, seek); err != nil {
+		if all[i].Reopened, err = delivery.Replay(ctx, r, p, all[i].then, mark.high, seek); err != nil {
 			return nil, err
 		}
 	}
