@@ -122,7 +122,7 @@ func (b *Backend) appendAll(ctx context.Context, s *stream, calls []*appendCall)
 	case err != nil:
 		return err
 	case len(w.bases) == len(w.partitions):
-		w.number()
+		w.number(s)
 		return nil
 	}
 	return b.appendChecked(ctx, s, slots, calls[0].expected)
@@ -165,7 +165,7 @@ func (b *Backend) appendChecked(ctx context.Context, s *stream, slots []*slot, e
 		return nil
 	})
 	if err == nil && len(fresh.slots) > 0 {
-		fresh.number()
+		fresh.number(s)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -88,6 +89,7 @@ func (b *Backend) passOn(s *stream, q *combiner) {
 	b.running.run(func() {
 		for calls := q.next(); len(calls) > 0; calls = q.next() {
 			b.appendTogether(s, calls)
+			runtime.Gosched() // who just got an answer may have more, which then goes along
 		}
 	})
 }

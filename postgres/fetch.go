@@ -21,9 +21,9 @@ var (
 const fetchWidth = 64
 
 // Fetch implements [rheo.Backend]. It asks which partitions have something due,
-// claims on their ledgers here, and stores these if nobody else has changed them
-// meanwhile, reading the events in the same round trip. Only if all of that is
-// lost to others does it take locks.
+// unless it knows; claims on their ledgers here, and stores these if nobody else
+// has changed them meanwhile, reading the events in the same round trip. Only if
+// all of that is lost to others does it take locks.
 func (b *Backend) Fetch(ctx context.Context, r rheo.FetchRequest) ([]*rheo.Lease, error) {
 	g, err := b.group(ctx, r.Stream, r.Group)
 	if err != nil {
@@ -32,7 +32,13 @@ func (b *Backend) Fetch(ctx context.Context, r rheo.FetchRequest) ([]*rheo.Lease
 	if _, err := delivery.NewFetch(r, g.plan, time.Time{}); err != nil {
 		return nil, err
 	}
-	seen, err := b.fetchLook(ctx, g, r)
+	turn := g.turn.Add(1)
+	if hostTx(ctx) == nil {
+		if leases, err := b.fetchKnown(ctx, g, r, turn); err != nil || len(leases) > 0 {
+			return leases, err
+		}
+	}
+	seen, err := b.fetchLook(ctx, g, r, g.start(turn))
 	if err != nil || len(seen.candidates) == 0 {
 		return nil, err
 	}
@@ -61,14 +67,13 @@ func (g *group) start(turn uint64) int {
 	return g.plan.Partitions[int(turn%uint64(len(g.plan.Partitions)))]
 }
 
-func (b *Backend) fetchLook(ctx context.Context, g *group, r rheo.FetchRequest) (sight, error) {
+func (b *Backend) fetchLook(ctx context.Context, g *group, r rheo.FetchRequest, start int) (sight, error) {
 	var known []int64
 	for _, e := range g.entries {
 		if version := e.large.Load(); version != 0 {
 			known = append(known, version)
 		}
 	}
-	start := g.start(g.turn.Add(1))
 	for round := 1; ; round++ {
 		var seen sight
 		var there, behind bool
@@ -95,6 +100,10 @@ func (b *Backend) fetchLook(ctx context.Context, g *group, r rheo.FetchRequest) 
 		case !there:
 			return seen, b.groupGone(g)
 		case !behind || round > 1:
+			g.glance.looked()
+			for i := range seen.candidates {
+				g.stream.raise(seen.candidates[i].partition, seen.candidates[i].high)
+			}
 			return seen, nil
 		}
 		if err := b.place(ctx, g.stream.id); err != nil {

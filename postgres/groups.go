@@ -32,6 +32,7 @@ type group struct {
 	entries map[int]*entry // by partition; the map itself never changes
 	changes atomic.Uint64  // how often this process has changed one of them
 	turn    atomic.Uint64
+	glance  glance
 }
 
 type groupKey struct{ stream, group string }

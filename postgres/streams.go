@@ -22,8 +22,20 @@ type stream struct {
 	name       string
 	partitions int
 	appends    combiner
-	lanes      []combiner   // by partition, of large batches
-	careful    atomic.Int64 // how many more appends look for duplicates first
+	lanes      []combiner     // by partition, of large batches
+	careful    atomic.Int64   // how many more appends look for duplicates first
+	highs      []atomic.Int64 // by partition: up to where events are known to be there
+}
+
+// high returns up to where the partition is known to have events.
+func (s *stream) high(partition int) int64 { return s.highs[partition].Load() }
+
+// raise takes note that the partition has events up to the sequence.
+func (s *stream) raise(partition int, sequence int64) {
+	high := &s.highs[partition]
+	for known := high.Load(); known < sequence && !high.CompareAndSwap(known, sequence); {
+		known = high.Load()
+	}
 }
 
 // stream returns the stream of that name, asking the database the first time.
@@ -56,6 +68,7 @@ func (b *Backend) found(name string, row pgx.Row) (*stream, error) {
 		return nil, err
 	}
 	s.lanes = make([]combiner, s.partitions)
+	s.highs = make([]atomic.Int64, s.partitions)
 	known, _ := b.streams.LoadOrStore(name, s)
 	return known.(*stream), nil
 }

@@ -98,3 +98,29 @@ func TestRoundTrips(t *testing.T) {
 		}
 	}
 }
+
+// What this process knows to be there it fetches in one round trip. For how long
+// it does without looking is bounded, so a slow machine may take some tries.
+func TestFetchOfWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	s, proxy := behindProxy(t, pgx.QueryExecModeCacheStatement)
+	ctx := t.Context()
+	s.create(t, "orders", 1, "g")
+	fewest := int64(2)
+	for tries := 0; fewest > 1 && tries < 100; tries++ {
+		if _, err := s.Append(ctx, "orders", numbered(20)...); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			before := proxy.Trips()
+			leases, err := s.Fetch(ctx, "orders", "g", rheo.FetchOptions{Max: 10})
+			if err != nil || len(leases) != 10 {
+				t.Fatalf("%d leases, %v", len(leases), err)
+			}
+			fewest = min(fewest, proxy.Trips()-before)
+		}
+	}
+	if fewest != 1 {
+		t.Errorf("a fetch took %d round trips, want 1", fewest)
+	}
+}

@@ -65,7 +65,10 @@ func (w *write) queue(b *Backend, s *stream, batch *pgx.Batch) {
 }
 
 // number gives the slots their sequences, once it is done.
-func (w *write) number() {
+func (w *write) number(stream *stream) {
+	for i, p := range w.partitions {
+		stream.raise(int(p), w.bases[p]+w.counts[i])
+	}
 	for i, s := range w.slots {
 		s.sequence = w.bases[s.partition()] + w.place[i]
 	}
