@@ -22,9 +22,8 @@ type database struct {
 var databases atomic.Int64
 
 const (
-	// poolSize is enough for eight callers that append, eight that consume, and a
-	// connection that listens.
-	poolSize     = 24
+	// poolSize is enough for 64 callers with a connection each, and one that listens.
+	poolSize     = 66
 	dropPatience = 30 * time.Second
 )
 

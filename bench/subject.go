@@ -46,6 +46,7 @@ func PostgresSubjects(server Server) []Subject {
 		PgxLog{Server: server, Partitions: 8},
 		PgxLog{Server: server, Partitions: 1, UniqueID: true},
 		PgxLog{Server: server, Partitions: 8, UniqueID: true},
+		PgxInsert{Server: server},
 		River{Server: server},
 		WatermillSQL{Server: server},
 		WatermillSQL{Server: server, Queue: true},
