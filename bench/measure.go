@@ -20,6 +20,7 @@ type Workload struct {
 	Callers int           // goroutines that append, and as many that consume
 	Timeout time.Duration // of the timed part
 	Backlog bool          // a cycle consumes only when all is appended
+	History int           // events that have been through, untimed, before; at most 1,000,000
 }
 
 func (w Workload) validate() error {
@@ -30,6 +31,8 @@ func (w Workload) validate() error {
 		return fmt.Errorf("bench: batch must be at least 1, not %d", w.Batch)
 	case w.Callers < 1:
 		return fmt.Errorf("bench: callers must be at least 1, not %d", w.Callers)
+	case w.History < 0 || w.History > maxEvents:
+		return fmt.Errorf("bench: history must be 0 to %d events, not %d", maxEvents, w.History)
 	case w.Timeout <= 0:
 		return fmt.Errorf("bench: timeout must be positive, not %v", w.Timeout)
 	}
@@ -88,14 +91,41 @@ func measure(ctx context.Context, subject Subject, r *run, cycle bool) (result R
 	}
 	defer func() { err = errors.Join(err, session.Close()) }()
 
+	if cycle {
+		if err := session.Subscribe(ctx); err != nil {
+			return Result{}, err
+		}
+	}
+	if past := r.past(); past != nil {
+		if err := past.drive(cycle)(ctx, session); err != nil {
+			return Result{}, err
+		}
+	}
+	r.makeBatches()
+	return r.timed(ctx, session, r.drive(cycle))
+}
+
+// past is the run that makes the workload's history, if there is to be one.
+func (r *run) past() *run {
+	if r.workload.History == 0 {
+		return nil
+	}
+	const batch = 500
+	past := &run{workload: Workload{Events: r.workload.History, Batch: batch, Callers: 1}}
+	past.makeBatches()
+	return past
+}
+
+func (r *run) makeBatches() {
 	r.batches = slices.Collect(slices.Chunk(makeEvents(r.workload.Events), r.workload.Batch))
-	if !cycle {
-		return r.timed(ctx, session, r.appendOnly)
+}
+
+// drive returns what the run does.
+func (r *run) drive(cycle bool) func(context.Context, Session) error {
+	if cycle {
+		return r.fullCycle
 	}
-	if err := session.Subscribe(ctx); err != nil {
-		return Result{}, err
-	}
-	return r.timed(ctx, session, r.fullCycle)
+	return r.appendOnly
 }
 
 // run is one measurement under way.

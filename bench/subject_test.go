@@ -69,8 +69,8 @@ func testedSubjects(tb testing.TB) []Subject {
 	return append(subjects, PostgresSubjects(func(context.Context) (string, error) { return url, nil })...)
 }
 
-func TestBacklog(t *testing.T) {
-	w := Workload{Events: 500, Batch: 100, Callers: 2, Timeout: 30 * time.Second, Backlog: true}
+func TestBacklogAndHistory(t *testing.T) {
+	w := Workload{Events: 500, Batch: 100, Callers: 2, Timeout: 30 * time.Second, Backlog: true, History: 700}
 	for _, subject := range []Subject{Memory(), Bbolt{}, SQLiteLog{Driver: Mattn}} {
 		result, err := MeasureCycle(t.Context(), subject, w)
 		if err != nil || result.Events != w.Events {

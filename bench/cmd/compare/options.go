@@ -33,6 +33,7 @@ func parse(args []string, output io.Writer, server bench.Server) (options, error
 	flags.IntVar(&o.workload.Batch, "batch", 100, "events of one append, and at most of one fetch")
 	flags.DurationVar(&o.workload.Timeout, "timeout", 5*time.Second, "limit of one measurement")
 	flags.BoolVar(&o.workload.Backlog, "backlog", false, "consume only when all is appended (not with gochannel)")
+	flags.IntVar(&o.workload.History, "history", 0, "events that have been through before each measurement, at most 1,000,000")
 	flags.IntVar(&o.rounds, "rounds", 3, "how often each subject is measured")
 	flags.IntVar(&o.pace.PerSecond, "latency", 0, "measure the latency from append to handler at this rate, such as 100 a second, instead")
 	callers := flags.String("callers", "1,8", "goroutines that append, and as many that consume; several run one after another")

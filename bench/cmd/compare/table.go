@@ -14,7 +14,7 @@ import (
 // with each.
 func printTable(out io.Writer, w bench.Workload, rounds int, all []figures) error {
 	fmt.Fprintf(out, "\n%d events in batches of %d, callers: %d; median of %d, events/s%s\n",
-		w.Events, w.Batch, w.Callers, rounds, ifBacklog(w))
+		w.Events, w.Batch, w.Callers, rounds, circumstances(w))
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "subject\tconfirms\tappend\tmin–max\tp50\tp99\tallocs/event\tfull cycle\tmin–max\tallocs/event\tWAL B/event\t")
 	for _, f := range all {
@@ -51,11 +51,15 @@ func printTable(out io.Writer, w bench.Workload, rounds int, all []figures) erro
 	return table.Flush()
 }
 
-func ifBacklog(w bench.Workload) string {
-	if w.Backlog {
-		return "; cycles consume when all is appended"
+func circumstances(w bench.Workload) string {
+	var s string
+	if w.History > 0 {
+		s = fmt.Sprintf("; behind %d events of history", w.History)
 	}
-	return ""
+	if w.Backlog {
+		s += "; cycles consume when all is appended"
+	}
+	return s
 }
 
 // written shows what the store has written ahead, if it tells.
