@@ -62,6 +62,7 @@
 //	…
 //	err = group.Run(ctx) // until ctx ends; then it drains
 //
+// A pipeline that pulls uses a [Producer] in the Group's place.
 // [Instance.Fetch] and [Instance.Settle] are the level below, for runtimes of
 // one's own. Writers of backends start at [Backend] and package backendtest.
 package rheo

@@ -16,48 +16,89 @@ type delivered struct {
 	lane     *lane
 
 	mu      sync.Mutex
-	decided bool                    // its outcome is known, or somebody else's business: no handler may begin
-	landed  bool                    // it is in flight no more
-	cancel  context.CancelCauseFunc // set once a handler has begun
+	begun   bool // the host has it
+	decided bool // its outcome is known, or somebody else's business: no handler may begin
+	landed  bool // it is in flight no more
+	ended   bool // its contexts have ended, with the cause
+	cause   error
+	cancel  context.CancelCauseFunc // ends its contexts; nil if there is none
 }
 
 func (d *delivered) place() inflight.Place {
 	return inflight.Place{Partition: d.held.Partition, Sequence: d.held.Sequence}
 }
 
-// begin makes the handler's context, unless there is nothing left to handle.
-func (d *delivered) begin(parent context.Context) (ctx context.Context, ok bool) {
+// begin notes that the host is given it, and what ends the handler's context, if
+// it has one. It reports false if there is nothing left to handle.
+func (d *delivered) begin(cancel context.CancelCauseFunc) (ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.decided {
-		return nil, false
+		return false
 	}
-	ctx, d.cancel = context.WithCancelCause(parent)
-	return ctx, true
+	d.begun, d.cancel = true, cancel
+	return true
 }
 
-// end releases the handler's context, and reports whether the handler's outcome
-// counts: not if the lease was lost meanwhile.
-func (d *delivered) end() (counts bool) {
+// context returns a context that ends as the handler's would.
+func (d *delivered) context(parent context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(parent)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.cancel(nil)
+	if d.ended {
+		cancel(d.cause)
+		return ctx
+	}
+	if others := d.cancel; others != nil {
+		d.cancel = func(cause error) {
+			others(cause)
+			cancel(cause)
+		}
+		return ctx
+	}
+	d.cancel = cancel
+	return ctx
+}
+
+// endContexts ends those there are, and those asked for later.
+func (d *delivered) endContexts(cause error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.endContextsLocked(cause)
+}
+
+func (d *delivered) endContextsLocked(cause error) {
+	if d.ended {
+		return
+	}
+	d.ended, d.cause = true, cause
+	if d.cancel != nil {
+		d.cancel(cause)
+	}
+}
+
+// decide notes that the outcome is known, and reports whether it counts: not if
+// the lease was lost meanwhile.
+func (d *delivered) decide() (counts bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	counts, d.decided = !d.decided, true
 	return counts
 }
 
-// giveBack reports whether no handler has begun, and sees to it that none will.
+// giveBack reports whether nobody has begun with it, and sees to it that nobody
+// will.
 func (d *delivered) giveBack() (unstarted bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.decided || d.cancel != nil {
+	if d.decided || d.begun {
 		return false
 	}
 	d.decided = true
 	return true
 }
 
-// lose ends the handler's context, or sees to it that none begins, and reports
+// lose ends the contexts, or sees to it that no handler begins, and reports
 // whether the outcome was still open.
 func (d *delivered) lose(cause error) (open bool) {
 	d.mu.Lock()
@@ -66,9 +107,7 @@ func (d *delivered) lose(cause error) (open bool) {
 		return false
 	}
 	d.decided = true
-	if d.cancel != nil {
-		d.cancel(cause)
-	}
+	d.endContextsLocked(cause)
 	return true
 }
 

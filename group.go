@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"slices"
-	"sync"
 	"time"
 )
 
@@ -25,14 +23,8 @@ type Delivery struct {
 // stop. Up to GroupOptions.Concurrency handlers run at once.
 type Handler func(ctx context.Context, d *Delivery) error
 
-// The defaults of [GroupOptions].
-const (
-	DefaultConcurrency   = 10
-	DefaultMaxDemand     = 100
-	DefaultPollInterval  = time.Second
-	DefaultDrainTimeout  = 30 * time.Second
-	DefaultSettleTimeout = 10 * time.Second
-)
+// DefaultConcurrency is GroupOptions.Concurrency if none is given.
+const DefaultConcurrency = 10
 
 // GroupOptions configures a [Group]. Stream, Group and Handler are required.
 type GroupOptions struct {
@@ -73,58 +65,30 @@ type GroupOptions struct {
 	Logger *slog.Logger
 }
 
-func (o GroupOptions) withDefaults(i *Instance) GroupOptions {
+func (o GroupOptions) withDefaults() GroupOptions {
 	o.Concurrency = cmp.Or(o.Concurrency, DefaultConcurrency)
 	o.MaxDemand = cmp.Or(o.MaxDemand, max(DefaultMaxDemand, o.Concurrency))
-	o.LeaseDuration = cmp.Or(o.LeaseDuration, DefaultLeaseDuration)
-	o.PollInterval = cmp.Or(o.PollInterval, DefaultPollInterval)
-	o.ConsumerID = cmp.Or(o.ConsumerID, i.consumerID)
-	o.RetryBackoff = cmp.Or(o.RetryBackoff, Backoff{Min: time.Second, Max: time.Minute})
-	o.StoreBackoff = cmp.Or(o.StoreBackoff, Backoff{Min: 100 * time.Millisecond, Max: 30 * time.Second})
-	o.DrainTimeout = cmp.Or(o.DrainTimeout, DefaultDrainTimeout)
-	o.SettleTimeout = cmp.Or(o.SettleTimeout, DefaultSettleTimeout)
-	o.Logger = cmp.Or(o.Logger, i.logger)
 	return o
 }
 
-func (o GroupOptions) validate() error {
-	if err := checkName("GroupOptions.Stream", o.Stream); err != nil {
-		return err
-	}
-	if err := checkName("GroupOptions.Group", o.Group); err != nil {
-		return err
-	}
-	if err := checkName("GroupOptions.ConsumerID", o.ConsumerID); err != nil {
-		return err
-	}
+func (o *GroupOptions) validate() error {
 	if o.Handler == nil {
 		return invalidf("GroupOptions.Handler", "must not be nil")
 	}
-	if err := checkRange("GroupOptions.Concurrency", int64(o.Concurrency), 1, MaxBatch); err != nil {
-		return err
-	}
-	if err := checkRange("GroupOptions.MaxDemand", int64(o.MaxDemand), int64(o.Concurrency), 2*MaxBatch); err != nil {
-		return err
-	}
-	if o.LeaseDuration < MinLeaseDuration || o.LeaseDuration > MaxLeaseDuration {
-		return invalidf("GroupOptions.LeaseDuration", "is %v, must be %v to %v", o.LeaseDuration, MinLeaseDuration, MaxLeaseDuration)
-	}
-	for _, d := range []struct {
-		field string
-		value time.Duration
-	}{{"PollInterval", o.PollInterval}, {"DrainTimeout", o.DrainTimeout}, {"SettleTimeout", o.SettleTimeout}} {
-		if d.value < 0 {
-			return invalidf("GroupOptions."+d.field, "is %v, must not be negative", d.value)
-		}
-	}
-	if err := o.RetryBackoff.check("GroupOptions.RetryBackoff"); err != nil {
-		return err
-	}
-	return o.StoreBackoff.check("GroupOptions.StoreBackoff")
+	return checkRange("GroupOptions.Concurrency", int64(o.Concurrency), 1, MaxBatch)
 }
 
-// identity is what at most one runtime of an instance may have at a time.
-type identity struct{ stream, group string }
+// consumer returns what does not concern handlers.
+func (o *GroupOptions) consumer() consumerOptions {
+	return consumerOptions{
+		Stream: o.Stream, Group: o.Group, MaxDemand: o.MaxDemand,
+		LeaseDuration: o.LeaseDuration, PollInterval: o.PollInterval,
+		Partitions: o.Partitions, ConsumerID: o.ConsumerID,
+		RetryBackoff: o.RetryBackoff, StoreBackoff: o.StoreBackoff,
+		DrainTimeout: o.DrainTimeout, SettleTimeout: o.SettleTimeout,
+		Logger: o.Logger,
+	}
+}
 
 // Group is a consumer group's runtime in this process: it leases deliveries,
 // hands them to the handler, renews what takes long, and settles what is done.
@@ -132,11 +96,9 @@ type identity struct{ stream, group string }
 // process, one at a time. Make one with [NewGroup]; it is safe for concurrent
 // use.
 type Group struct {
-	instance *Instance
-	options  GroupOptions
-
-	mu  sync.Mutex
-	run *groupRun // nil while it does not run
+	runtime
+	handler     Handler
+	concurrency int
 }
 
 // NewGroup returns a runtime for a group that [Instance.CreateGroup] has made, or
@@ -145,12 +107,18 @@ func NewGroup(instance *Instance, options GroupOptions) (*Group, error) {
 	if instance == nil {
 		return nil, invalidf("instance", "must not be nil")
 	}
-	options = options.withDefaults(instance)
-	options.Partitions = slices.Clone(options.Partitions)
+	options = options.withDefaults()
 	if err := options.validate(); err != nil {
 		return nil, err
 	}
-	return &Group{instance: instance, options: options}, nil
+	shared := options.consumer().withDefaults(instance)
+	if err := shared.validate("GroupOptions", options.Concurrency); err != nil {
+		return nil, err
+	}
+	return &Group{
+		runtime: runtime{instance: instance, options: shared},
+		handler: options.Handler, concurrency: options.Concurrency,
+	}, nil
 }
 
 // Run consumes until ctx ends or [Group.Drain] is called, and then drains: it
@@ -161,19 +129,10 @@ func NewGroup(instance *Instance, options GroupOptions) (*Group, error) {
 //
 // A store that is away is waited for. What cannot be waited out is returned after
 // a drain: [ErrStreamNotFound], [ErrGroupNotFound], [ErrInvalid], [ErrClosed]. If
-// this process runs the group already, the error is [ErrAlreadyStarted].
+// this process runs the group already, as a Group or a [Producer], the error is
+// [ErrAlreadyStarted].
 func (g *Group) Run(ctx context.Context) error {
-	release, err := g.instance.claimIdentity(identity{g.options.Stream, g.options.Group})
-	if err != nil {
-		return err
-	}
-	defer release()
-	ctx, beginDrain := context.WithCancel(ctx)
-	defer beginDrain()
-	r := newGroupRun(g.instance, g.options, ctx.Done(), beginDrain)
-	g.setRun(r)
-	defer g.setRun(nil)
-	return r.run(ctx)
+	return g.run(ctx, func(c *consumer) work { return newGroupRun(c, g) })
 }
 
 // Serve is [Group.Run] under the name that suture.Service asks for.
@@ -183,43 +142,7 @@ func (g *Group) Serve(ctx context.Context) error { return g.Run(ctx) }
 // whose error it then returns while the drain goes on. A second Drain of the same
 // run is refused with [ErrAlreadyDraining]. A group that does not run has nothing
 // to drain.
-func (g *Group) Drain(ctx context.Context) error {
-	g.mu.Lock()
-	r := g.run
-	g.mu.Unlock()
-	if r == nil {
-		return nil
-	}
-	return r.drain(ctx)
-}
+func (g *Group) Drain(ctx context.Context) error { return g.drain(ctx) }
 
 // InFlight is how many leases the runtime holds now.
-func (g *Group) InFlight() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.run == nil {
-		return 0
-	}
-	return g.run.flight.Len()
-}
-
-func (g *Group) setRun(r *groupRun) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.run = r
-}
-
-// claimIdentity reserves an identity until release is called.
-func (i *Instance) claimIdentity(id identity) (release func(), err error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if _, taken := i.running[id]; taken {
-		return nil, Errorf(ErrAlreadyStarted, "group %q of stream %q runs in this process already", id.group, id.stream)
-	}
-	i.running[id] = struct{}{}
-	return func() {
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		delete(i.running, id)
-	}, nil
-}
+func (g *Group) InFlight() int { return g.inFlight() }

@@ -2,6 +2,10 @@ package rheo
 
 import "sync"
 
+// errHeldUp is why what lies behind a failure in an ordered partition is given
+// back.
+var errHeldUp = Errorf(ErrStaleLease, "an event before it in its partition has failed: both are given back, to be handled in order")
+
 // lane is a batch of one partition that must be handled and settled in order.
 // What has gone wrong in it holds up what lies behind: that may neither be
 // handled nor end before it. Deliveries without order have no lane, and a nil

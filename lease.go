@@ -147,26 +147,27 @@ func (i *Instance) Settle(ctx context.Context, settlements ...Settlement) ([]err
 	if err := i.ready(ctx); err != nil || len(settlements) == 0 {
 		return nil, err
 	}
-	stream, group, err := sameGroup(len(settlements), func(at int) *Lease { return settlements[at].Lease })
+	stream, group, settlements, err := checkSettlements(settlements)
 	if err != nil {
-		return nil, err
-	}
-	if settlements, err = checkSettlements(settlements); err != nil {
 		return nil, err
 	}
 	return i.backend.Settle(ctx, SettleRequest{Stream: stream, Group: group, Settlements: settlements})
 }
 
-// checkSettlements returns the settlements with their reasons fit to be stored;
-// it copies them only if one was not.
-func checkSettlements(given []Settlement) ([]Settlement, error) {
-	checked := given
+// checkSettlements returns the settlements, and the one group that they are of,
+// with their reasons fit to be stored; it copies them only if one was not.
+func checkSettlements(given []Settlement) (stream, group string, checked []Settlement, err error) {
+	stream, group, err = sameGroup(len(given), func(at int) *Lease { return given[at].Lease })
+	if err != nil {
+		return "", "", nil, err
+	}
+	checked = given
 	for at, s := range given {
 		if s.Outcome < OutcomeAck || s.Outcome > OutcomeRelease {
-			return nil, invalidf("outcome", "is %d, must be ack, nack, reject or release", s.Outcome)
+			return "", "", nil, invalidf("outcome", "is %d, must be ack, nack, reject or release", s.Outcome)
 		}
 		if s.Delay < 0 || s.Delay > MaxDelay {
-			return nil, invalidf("delay", "is %v, must be 0 to %v", s.Delay, MaxDelay)
+			return "", "", nil, invalidf("delay", "is %v, must be 0 to %v", s.Delay, MaxDelay)
 		}
 		reason := storedReason(s.Reason)
 		if reason == s.Reason {
@@ -177,38 +178,39 @@ func checkSettlements(given []Settlement) ([]Settlement, error) {
 		}
 		checked[at].Reason = reason
 	}
-	return checked, nil
+	return stream, group, checked, nil
 }
 
 // Ack settles the leases as done. Like its siblings it returns nil if every
 // lease was still held, else the failures joined; [Instance.Settle] tells which
 // lease each belongs to.
 func (i *Instance) Ack(ctx context.Context, leases ...*Lease) error {
-	return i.settleAll(ctx, leases, Settlement{Outcome: OutcomeAck})
+	return settleAll(ctx, i.Settle, leases, Settlement{Outcome: OutcomeAck})
 }
 
 // Nack makes the leases' events available again after the delay, 0 for at once.
 func (i *Instance) Nack(ctx context.Context, reason string, delay time.Duration, leases ...*Lease) error {
-	return i.settleAll(ctx, leases, Settlement{Outcome: OutcomeNack, Reason: reason, Delay: delay})
+	return settleAll(ctx, i.Settle, leases, Settlement{Outcome: OutcomeNack, Reason: reason, Delay: delay})
 }
 
 // Reject turns the leases' events into dead letters.
 func (i *Instance) Reject(ctx context.Context, reason string, leases ...*Lease) error {
-	return i.settleAll(ctx, leases, Settlement{Outcome: OutcomeReject, Reason: reason})
+	return settleAll(ctx, i.Settle, leases, Settlement{Outcome: OutcomeReject, Reason: reason})
 }
 
 // Release gives the leases back without spending an attempt.
 func (i *Instance) Release(ctx context.Context, leases ...*Lease) error {
-	return i.settleAll(ctx, leases, Settlement{Outcome: OutcomeRelease})
+	return settleAll(ctx, i.Settle, leases, Settlement{Outcome: OutcomeRelease})
 }
 
-func (i *Instance) settleAll(ctx context.Context, leases []*Lease, like Settlement) error {
+// settleAll settles all leases alike.
+func settleAll(ctx context.Context, settle func(context.Context, ...Settlement) ([]error, error), leases []*Lease, like Settlement) error {
 	settlements := make([]Settlement, len(leases))
 	for at, lease := range leases {
 		settlements[at] = like
 		settlements[at].Lease = lease
 	}
-	results, err := i.Settle(ctx, settlements...)
+	results, err := settle(ctx, settlements...)
 	return cmp.Or(err, errors.Join(results...))
 }
 

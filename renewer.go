@@ -20,7 +20,7 @@ type renewer struct {
 	caughtUp chan struct{} // receives after each that has not
 }
 
-func newRenewer(i *Instance, f *flight, o *GroupOptions) *renewer {
+func newRenewer(i *Instance, f *flight, o *consumerOptions) *renewer {
 	return &renewer{
 		instance: i, flight: f, duration: o.LeaseDuration,
 		// A renewal that hangs leaves time for another before the leases expire.

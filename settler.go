@@ -1,10 +1,12 @@
 package rheo
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,6 +20,7 @@ type settler struct {
 	outage   outage
 
 	mu      sync.Mutex
+	closed  bool
 	waiting []outcome
 	wake    chan struct{}
 	stop    chan struct{}
@@ -28,6 +31,37 @@ type outcome struct {
 	of         *delivered
 	settlement Settlement
 	fallback   bool // it stands in for one that the store refused
+
+	reply   *reply // who waits for the answer, if anybody does
+	at      int    // its place in the reply
+	verdict error  // the answer where it is not the store's to this settlement
+}
+
+// answer tells who waits what the store has said.
+func (o *outcome) answer(err error) {
+	if o.reply != nil {
+		o.reply.set(o.at, cmp.Or(o.verdict, err))
+	}
+}
+
+// reply is what the store says to the settlements of one caller.
+type reply struct {
+	results []error
+	left    atomic.Int64
+	done    chan struct{} // closed when results is complete
+}
+
+func newReply(n int) *reply {
+	r := &reply{results: make([]error, n), done: make(chan struct{})}
+	r.left.Store(int64(n))
+	return r
+}
+
+func (r *reply) set(at int, err error) {
+	r.results[at] = err
+	if r.left.Add(-1) == 0 {
+		close(r.done)
+	}
 }
 
 func releaseOf(d *delivered) outcome {
@@ -42,7 +76,7 @@ func (o *outcome) nack(refusal error) outcome {
 		reason := settlement.Outcome.String() + " failed: " + refusal.Error()
 		settlement = Settlement{Lease: &o.of.held, Outcome: OutcomeNack, Reason: reason}
 	}
-	return outcome{of: o.of, settlement: settlement, fallback: true}
+	return outcome{of: o.of, settlement: settlement, fallback: true, reply: o.reply, at: o.at, verdict: refusal}
 }
 
 func newSettler(i *Instance, f *flight, timeout time.Duration) *settler {
@@ -54,15 +88,19 @@ func newSettler(i *Instance, f *flight, timeout time.Duration) *settler {
 	}
 }
 
-// submit hands outcomes over. Those of one call are settled together.
-func (s *settler) submit(outcomes ...outcome) {
-	if len(outcomes) == 0 {
-		return
-	}
+// submit hands outcomes over. Those of one call are settled together. It reports
+// false, and does nothing, if the settler has been closed.
+func (s *settler) submit(outcomes ...outcome) bool {
 	s.mu.Lock()
-	s.waiting = append(s.waiting, outcomes...)
-	s.mu.Unlock()
-	signal(s.wake)
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	if len(outcomes) > 0 {
+		s.waiting = append(s.waiting, outcomes...)
+		signal(s.wake)
+	}
+	return true
 }
 
 // run settles until close has been called and nothing waits. ctx must outlive
@@ -85,7 +123,12 @@ func (s *settler) run(ctx context.Context) {
 	}
 }
 
-func (s *settler) close() { close(s.stop) }
+func (s *settler) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	close(s.stop)
+}
 
 func (s *settler) take() []outcome {
 	s.mu.Lock()
@@ -109,7 +152,8 @@ func (s *settler) settle(ctx context.Context, batch []outcome) {
 	landed := make([]*delivered, 0, len(batch))
 	var lost []*delivered
 	var refused []outcome
-	for at, err := range s.call(ctx, batch) {
+	errs := s.call(ctx, batch)
+	for at, err := range errs {
 		o := &batch[at]
 		if err != nil {
 			o.of.breakLane()
@@ -127,12 +171,30 @@ func (s *settler) settle(ctx context.Context, batch []outcome) {
 		}
 	}
 	s.flight.land(landed)
+	s.answer(batch, errs)
 	if len(lost) > 0 {
 		s.flight.reportLost(ctx, lost)
 		signal(s.flight.doubt)
 	}
 	if len(refused) > 0 {
 		s.settle(ctx, refused)
+	}
+}
+
+// answer tells who waits for what has landed, and then ends its contexts: one of
+// them may be what the caller waits with.
+func (s *settler) answer(batch []outcome, errs []error) {
+	for at, err := range errs {
+		o := &batch[at]
+		if isRefusal(err) && !o.fallback {
+			continue
+		}
+		o.answer(err)
+		if isLost(err) {
+			o.of.endContexts(asStale(err))
+		} else {
+			o.of.endContexts(nil)
+		}
 	}
 }
 
@@ -153,7 +215,8 @@ func keepOrder(batch []outcome) {
 		o := &batch[at]
 		ends := o.settlement.Outcome == OutcomeAck || o.settlement.Outcome == OutcomeReject
 		if ends && o.of.heldUp() {
-			*o = releaseOf(o.of)
+			o.settlement = releaseOf(o.of).settlement
+			o.verdict = errHeldUp
 		}
 	}
 }
