@@ -84,3 +84,8 @@ func (e Event) CausedBy(cause *Event) Event {
 	e.Metadata = metadata
 	return e
 }
+
+// ValidatePayload returns [ErrInvalid], saying why, if the bytes cannot be an
+// event's payload: if they are not JSON, or JSON that not every store keeps as it
+// is. Their number is not its business.
+func ValidatePayload(payload []byte) error { return checkPayload(payload, len(payload)) }

@@ -169,7 +169,7 @@ func TestImportDirection(t *testing.T) {
 
 func TestImportFault(t *testing.T) {
 	t.Parallel()
-	modules := []string{".", "embedded", "postgres", "rheosuture", "cmd/rheo", "bench", "internal/sqlitetest"}
+	modules := []string{".", "embedded", "postgres", "rheosuture", "rheowatermill", "cmd/rheo", "bench", "internal/sqlitetest"}
 	tests := []struct {
 		dir, to string
 		test    bool
