@@ -37,8 +37,8 @@ type SubscriberConfig struct {
 	// value is not at all, as Watermill's users expect: put their retry middleware
 	// before it.
 	NackBackoff rheo.Backoff
-	// Prefetch bounds the messages a subscription holds ahead of the one it has
-	// handed out. Default 64.
+	// Prefetch is how many messages a subscription holds ready behind the one it
+	// has handed out, so that it need not wait for the store. Default 128.
 	Prefetch int
 	// MaxDemand bounds the leases that the subscriptions of this process hold on a
 	// topic for the group together. Default 1000.
@@ -58,7 +58,7 @@ type SubscriberConfig struct {
 
 func (c SubscriberConfig) withDefaults() SubscriberConfig {
 	c.NackAs = cmp.Or(c.NackAs, rheo.OutcomeNack)
-	c.Prefetch = cmp.Or(c.Prefetch, 64)
+	c.Prefetch = cmp.Or(c.Prefetch, 128)
 	c.MaxDemand = cmp.Or(c.MaxDemand, 1000)
 	c.CloseTimeout = cmp.Or(c.CloseTimeout, rheo.DefaultDrainTimeout)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
@@ -176,7 +176,7 @@ func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *messa
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.closing, cancel)
 	out := make(chan *message.Message)
-	sub := &subscription{config: &s.config, producer: source.producer, out: out, logger: s.config.Logger.With("topic", topic, "group", s.config.Group)}
+	sub := newSubscription(&s.config, source.producer, out, s.config.Logger.With("topic", topic, "group", s.config.Group))
 	go func() {
 		defer s.open.Done()
 		defer source.leave()
