@@ -14,6 +14,9 @@ import (
 const (
 	mostUnseen   = 8
 	unseenWithin = 50 * time.Millisecond
+	// worthwhile is how many known deliveries are enough, whatever more is asked
+	// for: the round trip that would find the rest costs more than it brings.
+	worthwhile = 64
 )
 
 // glance is when a group last looked at the database, and how often it has fetched
@@ -50,7 +53,7 @@ func (b *Backend) fetchKnown(ctx context.Context, g *group, r rheo.FetchRequest,
 	if err != nil {
 		return nil, err
 	}
-	entries := g.ownKnown(fetch.Order(turn), r.Max, now)
+	entries := g.ownKnown(fetch.Order(turn), min(r.Max, worthwhile), now)
 	defer leaveAll(entries)
 	var takes []take
 	for _, e := range entries {
@@ -63,10 +66,10 @@ func (b *Backend) fetchKnown(ctx context.Context, g *group, r rheo.FetchRequest,
 	return b.store(ctx, g, fetch, takes)
 }
 
-// ownKnown owns the entries, in this order, that hold as many deliveries as are
-// wanted, as far as is known. It owns none if that is too few, or if one that is
+// ownKnown owns the entries, in this order, that hold as many deliveries as is
+// enough, as far as is known. It owns none if that is too few, or if one that is
 // not known would have had its turn.
-func (g *group) ownKnown(order []int, wanted int, now time.Time) (owned []*entry) {
+func (g *group) ownKnown(order []int, enough int, now time.Time) (owned []*entry) {
 	for _, p := range order {
 		e := g.entries[p]
 		if !e.own.tryEnter() {
@@ -76,7 +79,7 @@ func (g *group) ownKnown(order []int, wanted int, now time.Time) (owned []*entry
 		if e.ledger == nil {
 			break
 		}
-		if wanted -= g.known(e, now); wanted <= 0 {
+		if enough -= g.known(e, now); enough <= 0 {
 			return owned
 		}
 	}
