@@ -116,7 +116,7 @@ func NewGroup(instance *Instance, options GroupOptions) (*Group, error) {
 		return nil, err
 	}
 	return &Group{
-		runtime: runtime{instance: instance, options: shared},
+		runtime: runtime{kind: KindGroup, instance: instance, options: shared},
 		handler: options.Handler, concurrency: options.Concurrency,
 	}, nil
 }

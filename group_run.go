@@ -2,10 +2,11 @@ package rheo
 
 import (
 	"context"
-	"log/slog"
+	"errors"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // groupRun is one run of a [Group]: it adds to the consumer Concurrency workers
@@ -100,19 +101,50 @@ func (r *groupRun) handle(handling context.Context, d *delivered) (settlement Se
 	if !d.begin(cancel) {
 		return Settlement{}, false
 	}
-	settlement = r.call(ctx, d)
-	return settlement, d.decide()
+	if r.instance.observers.handler == nil {
+		settlement, _ = r.call(ctx, d)
+		return settlement, d.decide()
+	}
+	r.observeHandler(ctx, []*delivered{d}, func(ctx context.Context, results []HandlerResult) {
+		settlement, results[0].Err = r.call(ctx, d)
+		counts = d.decide()
+		results[0].Outcome, results[0].Lost = settlement.Outcome, !counts
+	})
+	return settlement, counts
 }
 
-func (r *groupRun) call(ctx context.Context, d *delivered) (settlement Settlement) {
+// call returns what the handler's error, which a panic is too, makes of the
+// delivery.
+func (r *groupRun) call(ctx context.Context, d *delivered) (settlement Settlement, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err := &panicError{value: v}
-			r.logger.LogAttrs(ctx, slog.LevelError, err.Error(),
-				slog.String("event", d.held.ID), slog.Int("partition", d.held.Partition),
-				slog.Int64("sequence", d.held.Sequence), slog.String("stack", string(debug.Stack())))
+			err = &panicError{value: v}
+			r.report.panicked(ctx, d, err, debug.Stack())
 			settlement = settlementOf(&d.held, err, r.options.RetryBackoff)
 		}
 	}()
-	return settlementOf(&d.held, r.handler(ctx, &d.delivery), r.options.RetryBackoff)
+	err = r.handler(ctx, &d.delivery)
+	return settlementOf(&d.held, err, r.options.RetryBackoff), err
+}
+
+// observeHandler makes the call between the observer's two.
+func (r *groupRun) observeHandler(
+	ctx context.Context, batch []*delivered, call func(ctx context.Context, results []HandlerResult),
+) {
+	start := HandlerStart{
+		Instance: r.instance.name, Stream: r.options.Stream, Group: r.options.Group, ConsumerID: r.options.ConsumerID,
+		Deliveries: make([]DeliveryInfo, len(batch)),
+	}
+	for at, d := range batch {
+		start.Deliveries[at] = deliveryInfo(&d.held)
+	}
+	observer := r.instance.observers.handler
+	ctx = observer.StartHandler(ctx, start)
+	began := time.Now()
+	end := HandlerEnd{HandlerStart: start, Results: make([]HandlerResult, len(batch))}
+	call(ctx, end.Results)
+	end.Duration = time.Since(began)
+	var panicked *panicError
+	end.Panicked = errors.As(end.Results[0].Err, &panicked)
+	observer.EndHandler(ctx, end)
 }

@@ -77,7 +77,7 @@ func NewProducer(instance *Instance, options ProducerOptions) (*Producer, error)
 		return nil, err
 	}
 	return &Producer{
-		runtime: runtime{instance: instance, options: shared},
+		runtime: runtime{kind: KindProducer, instance: instance, options: shared},
 		changed: make(chan struct{}),
 	}, nil
 }

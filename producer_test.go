@@ -233,7 +233,7 @@ func TestProducerOutage(t *testing.T) {
 		b.must(p.Ack(b.t.Context(), (<-result).leases...))
 		p.stop()
 		equal(b.t, "reported", b.outages(), []string{
-			"store operation fails; going on trying: open group", "store operation works again: open group",
+			"store operation fails; going on trying: group", "store operation works again: group",
 		})
 	})
 }

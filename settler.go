@@ -3,7 +3,6 @@ package rheo
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,7 +15,6 @@ type settler struct {
 	instance *Instance
 	flight   *flight
 	timeout  time.Duration
-	logger   *slog.Logger
 	outage   outage
 
 	mu      sync.Mutex
@@ -81,8 +79,8 @@ func (o *outcome) nack(refusal error) outcome {
 
 func newSettler(i *Instance, f *flight, timeout time.Duration) *settler {
 	return &settler{
-		instance: i, flight: f, timeout: timeout, logger: f.logger,
-		outage: outage{logger: f.logger, operation: "settle"},
+		instance: i, flight: f, timeout: timeout,
+		outage: outage{report: f.report, operation: OperationSettle},
 		wake:   make(chan struct{}, 1),
 		stop:   make(chan struct{}),
 	}
@@ -173,7 +171,7 @@ func (s *settler) settle(ctx context.Context, batch []outcome) {
 	s.flight.land(landed)
 	s.answer(batch, errs)
 	if len(lost) > 0 {
-		s.flight.reportLost(ctx, lost)
+		s.flight.report.lost(ctx, lost)
 		signal(s.flight.doubt)
 	}
 	if len(refused) > 0 {
@@ -251,18 +249,8 @@ func (s *settler) report(ctx context.Context, errs []error, fallback bool) {
 
 // settled takes note of an outcome that the store has taken.
 func (s *settler) settled(ctx context.Context, o *outcome) {
-	level := slog.LevelDebug
-	switch o.settlement.Outcome {
-	case OutcomeAck:
-		return
-	case OutcomeNack, OutcomeRelease:
+	if o.settlement.Outcome == OutcomeNack || o.settlement.Outcome == OutcomeRelease {
 		s.flight.retries.add(o.settlement.Delay)
-	case OutcomeReject:
-		level = slog.LevelWarn
 	}
-	lease := o.settlement.Lease
-	s.logger.LogAttrs(ctx, level, "delivery not acked",
-		slog.String("outcome", o.settlement.Outcome.String()), slog.String("event", lease.ID),
-		slog.Int("partition", lease.Partition), slog.Int64("sequence", lease.Sequence),
-		slog.Int("attempt", lease.Attempt), slog.String("reason", o.settlement.Reason))
+	s.flight.report.settled(ctx, &o.settlement)
 }
