@@ -63,7 +63,7 @@ func (c *consumer) admit(ctx context.Context, leases []*Lease, w work) {
 	all := make([]delivered, len(leases))
 	entries := make([]*delivered, len(leases))
 	for at, lease := range leases {
-		all[at].delivery.Lease, all[at].held = lease, *lease
+		all[at].delivery, all[at].held = Delivery{Lease: lease, of: &all[at]}, *lease
 		entries[at] = &all[at]
 	}
 	parts, lost := c.parts(entries)

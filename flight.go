@@ -110,6 +110,16 @@ func (d *delivered) lose(cause error) (open bool) {
 	return true
 }
 
+// lost returns why the lease was lost, if it was.
+func (d *delivered) lost() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended && isLost(d.cause) {
+		return d.cause
+	}
+	return nil
+}
+
 // land reports whether it was in flight until now.
 func (d *delivered) land() (first bool) {
 	d.mu.Lock()

@@ -10,11 +10,13 @@ import (
 )
 
 // groupRun is one run of a [Group]: it adds to the consumer Concurrency workers
-// that call the handler.
+// that call the handler, and for a BatchHandler who gathers its windows.
 type groupRun struct {
 	*consumer
 	handler     Handler
 	concurrency int
+	windows     *windows // if there is a BatchHandler in the handler's place
+	enough      int64    // deliveries that keep a worker busy
 
 	queue       chan []*delivered // parts to handle in order; of one if order does not matter
 	queued      atomic.Int64      // deliveries in the queue
@@ -23,17 +25,34 @@ type groupRun struct {
 }
 
 func newGroupRun(c *consumer, g *Group) *groupRun {
-	return &groupRun{
-		consumer: c, handler: g.handler, concurrency: g.concurrency,
+	r := &groupRun{
+		consumer: c, handler: g.handler, concurrency: g.concurrency, enough: 1,
 		queue: make(chan []*delivered, c.options.MaxDemand),
 	}
+	if g.batchHandler != nil {
+		r.windows = &windows{
+			handler: g.batchHandler, size: g.batchSize, wait: g.batchWait, ready: make(chan []*delivered),
+		}
+		r.enough = int64(g.batchSize)
+	}
+	return r
 }
 
 func (r *groupRun) start(ctx context.Context) {
 	handling, endHandling := context.WithCancelCause(ctx)
 	r.endHandling = endHandling
+	ready, handle := r.queue, r.handleInOrder
+	if r.windows != nil {
+		ready, handle = r.windows.ready, r.handleWindow
+		r.busy.Go(func() { r.windows.collect(r.queue) })
+	}
 	for range r.concurrency {
-		r.busy.Go(func() { r.work(handling) })
+		r.busy.Go(func() {
+			for part := range ready {
+				r.taken(part)
+				handle(handling, part)
+			}
+		})
 	}
 }
 
@@ -41,8 +60,11 @@ func (r *groupRun) start(ctx context.Context) {
 // make a small batch.
 func (r *groupRun) demand() int {
 	free := r.flight.Free()
-	if r.queued.Load() > 0 && free < (r.options.MaxDemand+1)/2 {
+	if r.queued.Load() >= r.enough && free < (r.options.MaxDemand+1)/2 {
 		return 0
+	}
+	if r.windows != nil && r.ordered { // what is fetched of a partition must fit into one
+		free = min(free, r.windows.size)
 	}
 	return min(free, MaxBatch)
 }
@@ -65,17 +87,15 @@ func (r *groupRun) finish() {
 
 func (r *groupRun) expire(cause error, _ <-chan struct{}) { r.endHandling(cause) }
 
-// work handles parts until the queue is closed. Once the group drains, what is
-// still queued is given back.
-func (r *groupRun) work(handling context.Context) {
-	for part := range r.queue {
-		if r.queued.Add(-int64(len(part))) == 0 {
-			r.flight.Nudge()
-		}
-		r.handleInOrder(handling, part)
+// taken notes that a worker has taken deliveries off the queue.
+func (r *groupRun) taken(part []*delivered) {
+	if r.queued.Add(-int64(len(part))) < r.enough {
+		r.flight.Nudge()
 	}
 }
 
+// handleInOrder handles a part of the queue. Once the group drains, what is still
+// queued is given back.
 func (r *groupRun) handleInOrder(handling context.Context, part []*delivered) {
 	for at, d := range part {
 		if r.isDraining() || d.heldUp() {
@@ -86,7 +106,7 @@ func (r *groupRun) handleInOrder(handling context.Context, part []*delivered) {
 		if !counts {
 			continue
 		}
-		if settlement.Outcome == OutcomeNack || settlement.Outcome == OutcomeRelease {
+		if settlement.Outcome.reopens() {
 			d.breakLane()
 		}
 		r.settler.submit(outcome{of: d, settlement: settlement})

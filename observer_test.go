@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -117,7 +118,7 @@ func (e *everything) told(kinds ...rheo.RuntimeEventKind) (all []string) {
 func (b *bench) observed(o rheo.Observer) {
 	b.t.Helper()
 	var err error
-	b.Instance, err = rheo.New(b.store, &rheo.Options{Name: "observed", Observer: o})
+	b.Instance, err = rheo.New(b.store, &rheo.Options{Name: "observed", Observer: o, Logger: slog.New(b.logs)})
 	b.must(err)
 }
 

@@ -129,7 +129,7 @@ func (c *consumer) settle(settlements []Settlement) *reply {
 		}
 		s.Lease = &d.held
 		outcomes = append(outcomes, outcome{of: d, settlement: s, reply: answers, at: at})
-		if s.Outcome == OutcomeNack || s.Outcome == OutcomeRelease {
+		if s.Outcome.reopens() {
 			outcomes = append(outcomes, giveUpBehind(d)...)
 		}
 	}

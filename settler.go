@@ -211,8 +211,7 @@ func isRefusal(err error) bool {
 func keepOrder(batch []outcome) {
 	for at := range batch {
 		o := &batch[at]
-		ends := o.settlement.Outcome == OutcomeAck || o.settlement.Outcome == OutcomeReject
-		if ends && o.of.heldUp() {
+		if !o.settlement.Outcome.reopens() && o.of.heldUp() {
 			o.settlement = releaseOf(o.of).settlement
 			o.verdict = errHeldUp
 		}
@@ -249,7 +248,7 @@ func (s *settler) report(ctx context.Context, errs []error, fallback bool) {
 
 // settled takes note of an outcome that the store has taken.
 func (s *settler) settled(ctx context.Context, o *outcome) {
-	if o.settlement.Outcome == OutcomeNack || o.settlement.Outcome == OutcomeRelease {
+	if o.settlement.Outcome.reopens() {
 		s.flight.retries.add(o.settlement.Delay)
 	}
 	s.flight.report.settled(ctx, &o.settlement)
