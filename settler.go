@@ -30,15 +30,27 @@ type outcome struct {
 	settlement Settlement
 	fallback   bool // it stands in for one that the store refused
 
-	reply   *reply // who waits for the answer, if anybody does
-	at      int    // its place in the reply
-	verdict error  // the answer where it is not the store's to this settlement
+	answer *answer // who waits for what the store says, if anybody does
 }
 
-// answer tells who waits what the store has said.
-func (o *outcome) answer(err error) {
-	if o.reply != nil {
-		o.reply.set(o.at, cmp.Or(o.verdict, err))
+// answer is one of a reply.
+type answer struct {
+	to      *reply
+	at      int
+	instead error // the answer, if it is not what the store says to the settlement
+}
+
+// give answers with err, unless another answer stands.
+func (a *answer) give(err error) {
+	if a != nil {
+		a.to.set(a.at, cmp.Or(a.instead, err))
+	}
+}
+
+// stand makes err the answer, whatever the store will say.
+func (a *answer) stand(err error) {
+	if a != nil {
+		a.instead = err
 	}
 }
 
@@ -74,7 +86,8 @@ func (o *outcome) nack(refusal error) outcome {
 		reason := settlement.Outcome.String() + " failed: " + refusal.Error()
 		settlement = Settlement{Lease: &o.of.held, Outcome: OutcomeNack, Reason: reason}
 	}
-	return outcome{of: o.of, settlement: settlement, fallback: true, reply: o.reply, at: o.at, verdict: refusal}
+	o.answer.stand(refusal)
+	return outcome{of: o.of, settlement: settlement, fallback: true, answer: o.answer}
 }
 
 func newSettler(i *Instance, f *flight, timeout time.Duration) *settler {
@@ -169,7 +182,7 @@ func (s *settler) settle(ctx context.Context, batch []outcome) {
 		}
 	}
 	s.flight.land(landed)
-	s.answer(batch, errs)
+	s.reply(batch, errs)
 	if len(lost) > 0 {
 		s.flight.report.lost(ctx, lost)
 		signal(s.flight.doubt)
@@ -179,15 +192,15 @@ func (s *settler) settle(ctx context.Context, batch []outcome) {
 	}
 }
 
-// answer tells who waits for what has landed, and then ends its contexts: one of
+// reply answers who waits for what has landed, and then ends its contexts: one of
 // them may be what the caller waits with.
-func (s *settler) answer(batch []outcome, errs []error) {
+func (s *settler) reply(batch []outcome, errs []error) {
 	for at, err := range errs {
 		o := &batch[at]
 		if isRefusal(err) && !o.fallback {
 			continue
 		}
-		o.answer(err)
+		o.answer.give(err)
 		if isLost(err) {
 			o.of.endContexts(asStale(err))
 		} else {
@@ -213,7 +226,7 @@ func keepOrder(batch []outcome) {
 		o := &batch[at]
 		if !o.settlement.Outcome.reopens() && o.of.heldUp() {
 			o.settlement = releaseOf(o.of).settlement
-			o.verdict = errHeldUp
+			o.answer.stand(errHeldUp)
 		}
 	}
 }
