@@ -338,6 +338,35 @@ func TestOrderedWindows(t *testing.T) {
 	})
 }
 
+// A partition's batch is never cut over two windows: one that does not fit waits for
+// the next window, however many there are.
+func TestOrderedWindowsAreNotCut(t *testing.T) {
+	t.Parallel()
+	bubbleWith(t, 3, inOrder, func(b *bench) {
+		b.appendTo(0, names("e", 6)...)
+		seen := newWindowed()
+		run := b.start(rheo.GroupOptions{
+			Concurrency: 1, BatchSize: 4, BatchWait: time.Second,
+			BatchHandler: seen.by(func(context.Context, []*rheo.Delivery) []error {
+				time.Sleep(10 * time.Second)
+				return nil
+			}),
+		})
+		time.Sleep(500 * time.Millisecond)
+		b.appendTo(1, names("f", 3)...)
+		time.Sleep(500 * time.Millisecond)
+		b.appendTo(2, names("g", 3)...)
+		time.Sleep(time.Minute)
+		run.stop()
+		equal(b.t, "windows", seen.all(), []string{
+			"e1,e2,e3,e4 after 0s", "f1,f2,f3 after 10s", "g1,g2,g3 after 20s", "e5,e6 after 30s",
+		})
+		if lag := b.lag(); lag != 0 {
+			b.t.Errorf("lag %d", lag)
+		}
+	})
+}
+
 // TestOrderOfWindowsUnderFailures is TestOrderUnderFailures for batches.
 func TestOrderOfWindowsUnderFailures(t *testing.T) {
 	t.Parallel()
