@@ -45,6 +45,19 @@ func (i *Instance) Append(ctx context.Context, stream string, events ...Event) (
 // batch holds nothing but duplicates is not checked, so that repeating a call that
 // went through still succeeds.
 func (i *Instance) AppendExpecting(ctx context.Context, stream string, expected ExpectedSequence, events ...Event) ([]AppendResult, error) {
+	if i.observers.append == nil {
+		return i.append(ctx, stream, expected, events, nil)
+	}
+	start := AppendStart{Stream: stream, Events: len(events)}
+	return i.observedAppend(ctx, start, func(ctx context.Context, metadata map[string]string) ([]AppendResult, error) {
+		return i.append(ctx, stream, expected, events, metadata)
+	})
+}
+
+// append adds the metadata to each event.
+func (i *Instance) append(
+	ctx context.Context, stream string, expected ExpectedSequence, events []Event, metadata map[string]string,
+) ([]AppendResult, error) {
 	if err := i.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -63,7 +76,7 @@ func (i *Instance) AppendExpecting(ctx context.Context, stream string, expected 
 			return nil, invalidf("expected sequence", "is %d, must not be negative", sequence)
 		}
 	}
-	prepared, err := i.prepare(stream, n, events)
+	prepared, err := i.prepare(stream, n, events, metadata)
 	if err != nil || len(prepared) == 0 {
 		return nil, err
 	}
@@ -73,7 +86,20 @@ func (i *Instance) AppendExpecting(ctx context.Context, stream string, expected 
 // Prepare validates events, fills in their defaults, and places them on the
 // stream's partitions, as [Instance.Append] does first. Backends use it for
 // appends inside a host's own transaction.
-func (i *Instance) Prepare(ctx context.Context, stream string, events ...Event) ([]Event, error) {
+func (i *Instance) Prepare(ctx context.Context, stream string, events ...Event) (prepared []Event, err error) {
+	if i.observers.append == nil {
+		return i.prepareFor(ctx, stream, events, nil)
+	}
+	start := AppendStart{Stream: stream, Events: len(events), Prepared: true}
+	_, err = i.observedAppend(ctx, start, func(ctx context.Context, metadata map[string]string) ([]AppendResult, error) {
+		var failed error
+		prepared, failed = i.prepareFor(ctx, stream, events, metadata)
+		return nil, failed
+	})
+	return prepared, err
+}
+
+func (i *Instance) prepareFor(ctx context.Context, stream string, events []Event, metadata map[string]string) ([]Event, error) {
 	if err := i.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -81,13 +107,14 @@ func (i *Instance) Prepare(ctx context.Context, stream string, events ...Event) 
 	if err != nil {
 		return nil, err
 	}
-	return i.prepare(stream, n, events)
+	return i.prepare(stream, n, events, metadata)
 }
 
-func (i *Instance) prepare(stream string, partitions int, events []Event) ([]Event, error) {
+func (i *Instance) prepare(stream string, partitions int, events []Event, metadata map[string]string) ([]Event, error) {
 	prepared := make([]Event, len(events))
 	for at := range events {
 		e := events[at]
+		e.Metadata = withMetadata(e.Metadata, metadata)
 		if err := i.complete(&e, stream, partitions); err != nil {
 			return nil, eventError(&events[at], at, len(events), err)
 		}

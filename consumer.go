@@ -3,6 +3,7 @@ package rheo
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -67,6 +68,7 @@ type identity struct{ stream, group string }
 
 // runtime is what a Group or a Producer is to its host, whether it runs or not.
 type runtime struct {
+	kind     RuntimeKind
 	instance *Instance
 	options  consumerOptions
 
@@ -76,14 +78,14 @@ type runtime struct {
 
 // run makes a consumer, and what work makes of it, and runs it.
 func (rt *runtime) run(ctx context.Context, begin func(*consumer) work) error {
-	release, err := rt.instance.claimIdentity(identity{rt.options.Stream, rt.options.Group})
+	ctx, beginDrain := context.WithCancel(ctx)
+	defer beginDrain()
+	c := newConsumer(rt.instance, rt.kind, rt.options, ctx.Done(), beginDrain)
+	release, err := rt.instance.claimIdentity(c)
 	if err != nil {
 		return err
 	}
 	defer release()
-	ctx, beginDrain := context.WithCancel(ctx)
-	defer beginDrain()
-	c := newConsumer(rt.instance, rt.options, ctx.Done(), beginDrain)
 	w := begin(c)
 	rt.set(c)
 	defer rt.set(nil)
@@ -117,17 +119,37 @@ func (rt *runtime) inFlight() int {
 	return 0
 }
 
-// claimIdentity reserves an identity until release is called.
-func (i *Instance) claimIdentity(id identity) (release func(), err error) {
+// claimIdentity reserves the consumer's identity until release is called.
+func (i *Instance) claimIdentity(c *consumer) (release func(), err error) {
+	id := identity{c.options.Stream, c.options.Group}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if _, taken := i.running[id]; taken {
 		return nil, Errorf(ErrAlreadyStarted, "group %q of stream %q runs in this process already", id.group, id.stream)
 	}
-	i.running[id] = struct{}{}
+	i.running[id] = c
 	return func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		delete(i.running, id)
 	}, nil
+}
+
+// Runtimes tells what each [Group] and [Producer] of the instance that runs now
+// holds, by stream and group.
+func (i *Instance) Runtimes() []RuntimeInfo {
+	i.mu.Lock()
+	running := slices.Collect(maps.Values(i.running))
+	i.mu.Unlock()
+	infos := make([]RuntimeInfo, len(running))
+	for at, c := range running {
+		infos[at] = RuntimeInfo{
+			Runtime: c.report.runtime.Runtime, Stream: c.options.Stream, Group: c.options.Group, ConsumerID: c.options.ConsumerID,
+			InFlight: c.flight.Len(), MaxDemand: c.options.MaxDemand, Draining: c.isDraining(),
+		}
+	}
+	slices.SortFunc(infos, func(a, b RuntimeInfo) int {
+		return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Group, b.Group))
+	})
+	return infos
 }

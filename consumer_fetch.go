@@ -13,7 +13,7 @@ import (
 func (c *consumer) fetchLoop(ctx context.Context, w work) error {
 	hints, stop := c.watch()
 	defer stop()
-	away := outage{logger: c.logger, operation: "fetch"}
+	away := outage{report: c.report, operation: OperationFetch}
 	for !c.isDraining() {
 		demand := w.demand()
 		if demand == 0 || c.renewer.isBehind() {
@@ -28,7 +28,10 @@ func (c *consumer) fetchLoop(ctx context.Context, w work) error {
 			c.admit(ctx, leases, w)
 		case err == nil:
 			away.worked(ctx)
-			c.waitForWork(hints, asked)
+			wake := c.waitForWork(hints, asked)
+			if wake != "" {
+				c.report.observe(ctx, RuntimeWoken, func(e *RuntimeEvent) { e.Wake = wake })
+			}
 		case fatal(err):
 			return err
 		default:
@@ -39,7 +42,7 @@ func (c *consumer) fetchLoop(ctx context.Context, w work) error {
 }
 
 func (c *consumer) watch() (hints <-chan struct{}, stop func()) {
-	if w, ok := c.instance.backend.(Waiter); ok {
+	if w, ok := c.instance.given.(Waiter); ok {
 		return w.Watch(c.options.Stream)
 	}
 	return nil, func() {}
@@ -60,7 +63,7 @@ func (c *consumer) admit(ctx context.Context, leases []*Lease, w work) {
 	all := make([]delivered, len(leases))
 	entries := make([]*delivered, len(leases))
 	for at, lease := range leases {
-		all[at].delivery.Lease, all[at].held = lease, *lease
+		all[at].delivery, all[at].held = Delivery{Lease: lease, of: &all[at]}, *lease
 		entries[at] = &all[at]
 	}
 	parts, lost := c.parts(entries)
@@ -109,8 +112,9 @@ func (c *consumer) waitForRoom() {
 }
 
 // waitForWork waits for a hint, for the next delivery known to become due since
-// the store was asked, or for the poll interval.
-func (c *consumer) waitForWork(hints <-chan struct{}, asked time.Time) {
+// the store was asked, or for the poll interval. It returns nothing if the run
+// drains.
+func (c *consumer) waitForWork(hints <-chan struct{}, asked time.Time) Wake {
 	poll := time.Now().Add(c.options.PollInterval)
 	timer := time.NewTimer(c.options.PollInterval)
 	defer timer.Stop()
@@ -122,13 +126,16 @@ func (c *consumer) waitForWork(hints <-chan struct{}, asked time.Time) {
 		timer.Reset(time.Until(until))
 		select {
 		case <-c.draining:
-			return
+			return ""
 		case <-hints:
-			return
+			return WakeHint
 		case <-c.flight.retries.now:
-			return
+			return WakeRetry
 		case <-timer.C:
-			return
+			if until.Before(poll) {
+				return WakeRetry
+			}
+			return WakePoll
 		case <-c.flight.retries.changed:
 		}
 	}

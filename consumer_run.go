@@ -2,7 +2,6 @@ package rheo
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +15,7 @@ type consumer struct {
 	instance *Instance
 	options  consumerOptions
 	ordered  bool
-	logger   *slog.Logger
+	report   *reporter
 
 	flight  *flight
 	settler *settler
@@ -49,11 +48,11 @@ type work interface {
 
 // newConsumer makes a run that drains once draining is closed, which beginDrain
 // does.
-func newConsumer(i *Instance, o consumerOptions, draining <-chan struct{}, beginDrain func()) *consumer {
-	logger := o.Logger.With("stream", o.Stream, "group", o.Group, "consumer", o.ConsumerID)
-	f := newFlight(o.MaxDemand, logger)
+func newConsumer(i *Instance, kind RuntimeKind, o consumerOptions, draining <-chan struct{}, beginDrain func()) *consumer {
+	report := newReporter(i, kind, &o)
+	f := newFlight(o.MaxDemand, report)
 	return &consumer{
-		instance: i, options: o, logger: logger,
+		instance: i, options: o, report: report,
 		flight:   f,
 		settler:  newSettler(i, f, o.SettleTimeout),
 		renewer:  newRenewer(i, f, &o),
@@ -65,19 +64,24 @@ func newConsumer(i *Instance, o consumerOptions, draining <-chan struct{}, begin
 
 // run starts everything, fetches, and takes everything down in the order in
 // which each part needs the next. The drain begins when ctx ends.
-func (c *consumer) run(ctx context.Context, w work) error {
-	defer close(c.drained)
+func (c *consumer) run(ctx context.Context, w work) (failed error) {
 	detached := context.WithoutCancel(ctx)
+	c.report.observe(detached, RuntimeStarted, nil)
+	defer func() {
+		c.report.observe(detached, RuntimeStopped, func(e *RuntimeEvent) { e.Err = failed })
+		close(c.drained)
+	}()
 	stop := c.maintain(detached)
 	defer stop()
 	if err := c.open(ctx); err != nil || c.isDraining() {
 		c.end(err)
+		c.report.observe(detached, RuntimeDraining, nil)
 		return err
 	}
 	w.start(detached)
 	finished := make(chan struct{})
 	var winding sync.WaitGroup
-	winding.Go(func() { c.windDown(w, finished) })
+	winding.Go(func() { c.windDown(detached, w, finished) })
 
 	err := c.fetchLoop(detached, w)
 	c.end(err)
@@ -112,8 +116,9 @@ func (c *consumer) end(err error) {
 // windDown waits for the drain to begin, and then does what can wait neither for
 // a fetch under way nor for who handles: it gives back what nobody has begun with,
 // and ends the contexts of the rest when DrainTimeout is over.
-func (c *consumer) windDown(w work, finished <-chan struct{}) {
+func (c *consumer) windDown(ctx context.Context, w work, finished <-chan struct{}) {
 	<-c.draining
+	c.report.observe(ctx, RuntimeDraining, nil)
 	timer := time.NewTimer(c.options.DrainTimeout)
 	defer timer.Stop()
 	c.settler.submit(releases(c.flight.All())...)
@@ -126,7 +131,7 @@ func (c *consumer) windDown(w work, finished <-chan struct{}) {
 
 // open learns the group's ordering, waiting for a store that is away.
 func (c *consumer) open(ctx context.Context) error {
-	away := outage{logger: c.logger, operation: "open group"}
+	away := outage{report: c.report, operation: OperationGroup}
 	for {
 		bounded, cancel := context.WithTimeout(ctx, c.options.SettleTimeout)
 		info, err := c.instance.GroupInfo(bounded, c.options.Stream, c.options.Group)
@@ -135,6 +140,7 @@ func (c *consumer) open(ctx context.Context) error {
 		case err == nil:
 			away.worked(ctx)
 			c.ordered = info.Ordering == OrderingPartition
+			c.report.maxAttempts.Store(int64(info.MaxAttempts))
 			return nil
 		case fatal(err):
 			return err

@@ -8,22 +8,28 @@ import (
 	"github.com/rheo-go/rheo"
 )
 
+// produce runs a producer on a stream of these events until ctx ends.
+func produce(ctx context.Context, ids ...string) (producer *rheo.Producer, ended <-chan error) {
+	r := open(ctx)
+	for _, id := range ids {
+		if _, err := r.Append(ctx, "orders", rheo.Event{ID: id}); err != nil {
+			panic(err)
+		}
+	}
+	producer, err := rheo.NewProducer(r, rheo.ProducerOptions{Stream: "orders", Group: "billing", MaxDemand: 100})
+	if err != nil {
+		panic(err)
+	}
+	running := make(chan error)
+	go func() { running <- producer.Run(ctx) }()
+	return producer, running
+}
+
 // A pipeline pulls what it has room for, and settles what is durable.
 func ExampleProducer() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	r := open(ctx)
-	if _, err := r.Append(ctx, "orders", rheo.Event{ID: "a"}, rheo.Event{ID: "b"}, rheo.Event{ID: "c"}); err != nil {
-		fmt.Println(err)
-		return
-	}
-	producer, err := rheo.NewProducer(r, rheo.ProducerOptions{Stream: "orders", Group: "billing", MaxDemand: 100})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	ended := make(chan error)
-	go func() { ended <- producer.Run(ctx) }()
+	producer, ended := produce(ctx, "a", "b", "c")
 
 	window, err := producer.Receive(ctx, 2)
 	if err != nil {
@@ -48,18 +54,7 @@ func ExampleProducer() {
 func ExampleProducer_All() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	r := open(ctx)
-	if _, err := r.Append(ctx, "orders", rheo.Event{ID: "a"}, rheo.Event{ID: "b"}, rheo.Event{ID: "c"}); err != nil {
-		fmt.Println(err)
-		return
-	}
-	producer, err := rheo.NewProducer(r, rheo.ProducerOptions{Stream: "orders", Group: "billing"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	ended := make(chan error)
-	go func() { ended <- producer.Run(ctx) }()
+	producer, ended := produce(ctx, "a", "b", "c")
 
 	handle := func(ctx context.Context, l *rheo.Lease) error {
 		fmt.Println(l.ID, ctx.Err())

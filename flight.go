@@ -3,7 +3,6 @@ package rheo
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 
 	"github.com/rheo-go/rheo/internal/inflight"
@@ -111,6 +110,16 @@ func (d *delivered) lose(cause error) (open bool) {
 	return true
 }
 
+// lost returns why the lease was lost, if it was.
+func (d *delivered) lost() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended && isLost(d.cause) {
+		return d.cause
+	}
+	return nil
+}
+
 // land reports whether it was in flight until now.
 func (d *delivered) land() (first bool) {
 	d.mu.Lock()
@@ -128,15 +137,15 @@ func (d *delivered) heldUp() bool { return d.lane.holdsUp(d.held.Sequence) }
 // flight is what a run has leased and not yet settled.
 type flight struct {
 	*inflight.Set[*delivered]
-	logger  *slog.Logger
+	report  *reporter
 	retries *retries
 	doubt   chan struct{} // receives when leases have turned out to be lost: others may be, too
 }
 
-func newFlight(limit int, logger *slog.Logger) *flight {
+func newFlight(limit int, report *reporter) *flight {
 	return &flight{
 		Set:     inflight.New(limit, (*delivered).place),
-		logger:  logger,
+		report:  report,
 		retries: newRetries(),
 		doubt:   make(chan struct{}, 1),
 	}
@@ -166,19 +175,8 @@ func (f *flight) lose(ctx context.Context, lost []*delivered, errs []error) int 
 		}
 	}
 	f.land(lost)
-	f.reportLost(ctx, open)
+	f.report.lost(ctx, open)
 	return len(open)
-}
-
-// reportLost reports once for all: a reset loses all that is in flight.
-func (f *flight) reportLost(ctx context.Context, lost []*delivered) {
-	if len(lost) == 0 {
-		return
-	}
-	first := &lost[0].held
-	f.logger.LogAttrs(ctx, slog.LevelWarn, "leases lost",
-		slog.Int("leases", len(lost)), slog.String("event", first.ID), slog.Int("partition", first.Partition),
-		slog.Int64("sequence", first.Sequence), slog.Int("attempt", first.Attempt))
 }
 
 // isLost reports whether an error means that the lease is no longer held.

@@ -11,6 +11,16 @@ import (
 // inside.
 type Delivery struct {
 	*Lease
+	of *delivered // nil if it is of the host's making
+}
+
+// Lost returns nil as long as the lease is held, as far as this process knows, and
+// an error that wraps [ErrStaleLease] once it is lost: the outcome counts no more.
+func (d *Delivery) Lost() error {
+	if d.of == nil {
+		return nil
+	}
+	return d.of.lost()
 }
 
 // Handler handles one delivery. nil acks it. [Reject] makes it a dead letter,
@@ -26,17 +36,27 @@ type Handler func(ctx context.Context, d *Delivery) error
 // DefaultConcurrency is GroupOptions.Concurrency if none is given.
 const DefaultConcurrency = 10
 
-// GroupOptions configures a [Group]. Stream, Group and Handler are required.
+// GroupOptions configures a [Group]. Stream, Group and one of Handler and
+// BatchHandler are required.
 type GroupOptions struct {
 	Stream  string
 	Group   string
 	Handler Handler
+	// BatchHandler takes Handler's place: it is handed up to BatchSize deliveries, or
+	// what has come within BatchWait since the first of them. While no handler is
+	// free, a window grows beyond BatchWait.
+	BatchHandler BatchHandler
+	// BatchSize is the most deliveries of a window. Default [DefaultBatchSize].
+	BatchSize int
+	// BatchWait is how long a window that is not full waits. Default
+	// [DefaultBatchWait].
+	BatchWait time.Duration
 	// Concurrency bounds the handlers that run at once. Default
 	// [DefaultConcurrency].
 	Concurrency int
 	// MaxDemand bounds the leases held: handled, or fetched ahead. Default
-	// [DefaultMaxDemand], or Concurrency if that is more; at most [MaxBatch]
-	// times two.
+	// [DefaultMaxDemand], or Concurrency if that is more, times BatchSize for a
+	// BatchHandler; at least Concurrency and BatchSize, at most [MaxBatch] times two.
 	MaxDemand int
 	// LeaseDuration is how long a lease lasts unless renewed, which it is at
 	// half that for as long as its handler runs. Default [DefaultLeaseDuration].
@@ -67,13 +87,30 @@ type GroupOptions struct {
 
 func (o GroupOptions) withDefaults() GroupOptions {
 	o.Concurrency = cmp.Or(o.Concurrency, DefaultConcurrency)
-	o.MaxDemand = cmp.Or(o.MaxDemand, max(DefaultMaxDemand, o.Concurrency))
+	if o.BatchHandler != nil {
+		o.BatchSize = cmp.Or(o.BatchSize, DefaultBatchSize)
+		o.BatchWait = cmp.Or(o.BatchWait, DefaultBatchWait)
+	}
+	busy := min(o.Concurrency*max(o.BatchSize, 1), 2*MaxBatch)
+	o.MaxDemand = cmp.Or(o.MaxDemand, max(DefaultMaxDemand, busy))
 	return o
 }
 
 func (o *GroupOptions) validate() error {
-	if o.Handler == nil {
-		return invalidf("GroupOptions.Handler", "must not be nil")
+	switch {
+	case o.Handler == nil && o.BatchHandler == nil:
+		return invalidf("GroupOptions.Handler", "must not be nil if BatchHandler is")
+	case o.Handler != nil && o.BatchHandler != nil:
+		return invalidf("GroupOptions.BatchHandler", "must be nil if Handler is not")
+	case o.BatchHandler == nil && (o.BatchSize != 0 || o.BatchWait != 0):
+		return invalidf("GroupOptions.BatchSize and BatchWait", "must be 0 without a BatchHandler")
+	case o.BatchWait < 0:
+		return invalidf("GroupOptions.BatchWait", "is %v, must not be negative", o.BatchWait)
+	}
+	if o.BatchHandler != nil {
+		if err := checkRange("GroupOptions.BatchSize", int64(o.BatchSize), 1, MaxBatch); err != nil {
+			return err
+		}
 	}
 	return checkRange("GroupOptions.Concurrency", int64(o.Concurrency), 1, MaxBatch)
 }
@@ -97,8 +134,12 @@ func (o *GroupOptions) consumer() consumerOptions {
 // use.
 type Group struct {
 	runtime
-	handler     Handler
+	handler     Handler // or batchHandler
 	concurrency int
+
+	batchHandler BatchHandler
+	batchSize    int
+	batchWait    time.Duration
 }
 
 // NewGroup returns a runtime for a group that [Instance.CreateGroup] has made, or
@@ -112,12 +153,13 @@ func NewGroup(instance *Instance, options GroupOptions) (*Group, error) {
 		return nil, err
 	}
 	shared := options.consumer().withDefaults(instance)
-	if err := shared.validate("GroupOptions", options.Concurrency); err != nil {
+	if err := shared.validate("GroupOptions", max(options.Concurrency, options.BatchSize)); err != nil {
 		return nil, err
 	}
 	return &Group{
-		runtime: runtime{instance: instance, options: shared},
+		runtime: runtime{kind: KindGroup, instance: instance, options: shared},
 		handler: options.Handler, concurrency: options.Concurrency,
+		batchHandler: options.BatchHandler, batchSize: options.BatchSize, batchWait: options.BatchWait,
 	}, nil
 }
 

@@ -42,14 +42,35 @@ func TestGroupOptions(t *testing.T) {
 		"poll < 0":      {func(o *rheo.GroupOptions) { o.PollInterval = -second }, "GroupOptions.PollInterval is -1s, must not be negative"},
 		"drain < 0":     {func(o *rheo.GroupOptions) { o.DrainTimeout = -second }, "GroupOptions.DrainTimeout is -1s, must not be negative"},
 		"settle < 0":    {func(o *rheo.GroupOptions) { o.SettleTimeout = -second }, "GroupOptions.SettleTimeout is -1s, must not be negative"},
-		"retry falls":   {func(o *rheo.GroupOptions) { o.RetryBackoff = rheo.Backoff{Min: 2, Max: 1} }, "GroupOptions.RetryBackoff is 2ns to 1ns, must rise from more than 0"},
-		"retry stays 0": {func(o *rheo.GroupOptions) { o.RetryBackoff = rheo.Backoff{Max: second} }, "GroupOptions.RetryBackoff is 0s to 1s, must rise from more than 0"},
+		"both handlers": {
+			func(o *rheo.GroupOptions) { o.BatchHandler = newWindowed().by(nil) },
+			"GroupOptions.BatchHandler must be nil if Handler is not",
+		},
+		"size without batches": {
+			func(o *rheo.GroupOptions) { o.BatchSize = 5 },
+			"GroupOptions.BatchSize and BatchWait must be 0 without a BatchHandler",
+		},
+		"wait without batches": {
+			func(o *rheo.GroupOptions) { o.BatchWait = second },
+			"GroupOptions.BatchSize and BatchWait must be 0 without a BatchHandler",
+		},
+		"batches":            {func(*rheo.GroupOptions) {}, ""},
+		"batch size < 0":     {func(o *rheo.GroupOptions) { o.BatchSize = -1 }, "GroupOptions.BatchSize is -1, must be 1 to 10000"},
+		"batch size > most":  {func(o *rheo.GroupOptions) { o.BatchSize = 10_001 }, "GroupOptions.BatchSize is 10001, must be 1 to 10000"},
+		"batch size most":    {func(o *rheo.GroupOptions) { o.BatchSize, o.Concurrency = 10_000, 10_000 }, ""},
+		"batch wait < 0":     {func(o *rheo.GroupOptions) { o.BatchWait = -second }, "GroupOptions.BatchWait is -1s, must not be negative"},
+		"batch above demand": {func(o *rheo.GroupOptions) { o.BatchSize, o.MaxDemand = 50, 49 }, "GroupOptions.MaxDemand is 49, must be 50 to 20000"},
+		"retry falls":        {func(o *rheo.GroupOptions) { o.RetryBackoff = rheo.Backoff{Min: 2, Max: 1} }, "GroupOptions.RetryBackoff is 2ns to 1ns, must rise from more than 0"},
+		"retry stays 0":      {func(o *rheo.GroupOptions) { o.RetryBackoff = rheo.Backoff{Max: second} }, "GroupOptions.RetryBackoff is 0s to 1s, must rise from more than 0"},
 		"store too long": {
 			func(o *rheo.GroupOptions) { o.StoreBackoff = rheo.Backoff{Min: second, Max: rheo.MaxDelay + 1} },
 			"GroupOptions.StoreBackoff is 1s to",
 		},
 	} {
 		o := rheo.GroupOptions{Stream: "stream", Group: "group", Handler: newHandled().by(nil)}
+		if strings.HasPrefix(change, "batch") {
+			o.Handler, o.BatchHandler = nil, newWindowed().by(nil)
+		}
 		test.change(&o)
 		_, err := rheo.NewGroup(instance, o)
 		if test.want == "" && err != nil || test.want != "" && (!errors.Is(err, rheo.ErrInvalid) || !strings.Contains(err.Error(), test.want)) {

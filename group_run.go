@@ -2,18 +2,21 @@ package rheo
 
 import (
 	"context"
-	"log/slog"
+	"errors"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // groupRun is one run of a [Group]: it adds to the consumer Concurrency workers
-// that call the handler.
+// that call the handler, and for a BatchHandler who gathers its windows.
 type groupRun struct {
 	*consumer
 	handler     Handler
 	concurrency int
+	windows     *windows // if there is a BatchHandler in the handler's place
+	enough      int64    // deliveries that keep a worker busy
 
 	queue       chan []*delivered // parts to handle in order; of one if order does not matter
 	queued      atomic.Int64      // deliveries in the queue
@@ -22,17 +25,34 @@ type groupRun struct {
 }
 
 func newGroupRun(c *consumer, g *Group) *groupRun {
-	return &groupRun{
-		consumer: c, handler: g.handler, concurrency: g.concurrency,
+	r := &groupRun{
+		consumer: c, handler: g.handler, concurrency: g.concurrency, enough: 1,
 		queue: make(chan []*delivered, c.options.MaxDemand),
 	}
+	if g.batchHandler != nil {
+		r.windows = &windows{
+			handler: g.batchHandler, size: g.batchSize, wait: g.batchWait, ready: make(chan []*delivered),
+		}
+		r.enough = int64(g.batchSize)
+	}
+	return r
 }
 
 func (r *groupRun) start(ctx context.Context) {
 	handling, endHandling := context.WithCancelCause(ctx)
 	r.endHandling = endHandling
+	ready, handle := r.queue, r.handleInOrder
+	if r.windows != nil {
+		ready, handle = r.windows.ready, r.handleWindow
+		r.busy.Go(func() { r.windows.collect(r.queue) })
+	}
 	for range r.concurrency {
-		r.busy.Go(func() { r.work(handling) })
+		r.busy.Go(func() {
+			for part := range ready {
+				r.taken(part)
+				handle(handling, part)
+			}
+		})
 	}
 }
 
@@ -40,8 +60,11 @@ func (r *groupRun) start(ctx context.Context) {
 // make a small batch.
 func (r *groupRun) demand() int {
 	free := r.flight.Free()
-	if r.queued.Load() > 0 && free < (r.options.MaxDemand+1)/2 {
+	if r.queued.Load() >= r.enough && free < (r.options.MaxDemand+1)/2 {
 		return 0
+	}
+	if r.windows != nil && r.ordered { // what is fetched of a partition must fit into one
+		free = min(free, r.windows.size)
 	}
 	return min(free, MaxBatch)
 }
@@ -64,17 +87,15 @@ func (r *groupRun) finish() {
 
 func (r *groupRun) expire(cause error, _ <-chan struct{}) { r.endHandling(cause) }
 
-// work handles parts until the queue is closed. Once the group drains, what is
-// still queued is given back.
-func (r *groupRun) work(handling context.Context) {
-	for part := range r.queue {
-		if r.queued.Add(-int64(len(part))) == 0 {
-			r.flight.Nudge()
-		}
-		r.handleInOrder(handling, part)
+// taken notes that a worker has taken deliveries off the queue.
+func (r *groupRun) taken(part []*delivered) {
+	if r.queued.Add(-int64(len(part))) < r.enough {
+		r.flight.Nudge()
 	}
 }
 
+// handleInOrder handles a part of the queue. Once the group drains, what is still
+// queued is given back.
 func (r *groupRun) handleInOrder(handling context.Context, part []*delivered) {
 	for at, d := range part {
 		if r.isDraining() || d.heldUp() {
@@ -85,7 +106,7 @@ func (r *groupRun) handleInOrder(handling context.Context, part []*delivered) {
 		if !counts {
 			continue
 		}
-		if settlement.Outcome == OutcomeNack || settlement.Outcome == OutcomeRelease {
+		if settlement.Outcome.reopens() {
 			d.breakLane()
 		}
 		r.settler.submit(outcome{of: d, settlement: settlement})
@@ -100,19 +121,50 @@ func (r *groupRun) handle(handling context.Context, d *delivered) (settlement Se
 	if !d.begin(cancel) {
 		return Settlement{}, false
 	}
-	settlement = r.call(ctx, d)
-	return settlement, d.decide()
+	if r.instance.observers.handler == nil {
+		settlement, _ = r.call(ctx, d)
+		return settlement, d.decide()
+	}
+	r.observeHandler(ctx, []*delivered{d}, func(ctx context.Context, results []HandlerResult) {
+		settlement, results[0].Err = r.call(ctx, d)
+		counts = d.decide()
+		results[0].Outcome, results[0].Lost = settlement.Outcome, !counts
+	})
+	return settlement, counts
 }
 
-func (r *groupRun) call(ctx context.Context, d *delivered) (settlement Settlement) {
+// call returns what the handler's error, which a panic is too, makes of the
+// delivery.
+func (r *groupRun) call(ctx context.Context, d *delivered) (settlement Settlement, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err := &panicError{value: v}
-			r.logger.LogAttrs(ctx, slog.LevelError, err.Error(),
-				slog.String("event", d.held.ID), slog.Int("partition", d.held.Partition),
-				slog.Int64("sequence", d.held.Sequence), slog.String("stack", string(debug.Stack())))
+			err = &panicError{value: v}
+			r.report.panicked(ctx, d, err, debug.Stack())
 			settlement = settlementOf(&d.held, err, r.options.RetryBackoff)
 		}
 	}()
-	return settlementOf(&d.held, r.handler(ctx, &d.delivery), r.options.RetryBackoff)
+	err = r.handler(ctx, &d.delivery)
+	return settlementOf(&d.held, err, r.options.RetryBackoff), err
+}
+
+// observeHandler makes the call between the observer's two.
+func (r *groupRun) observeHandler(
+	ctx context.Context, batch []*delivered, call func(ctx context.Context, results []HandlerResult),
+) {
+	start := HandlerStart{
+		Instance: r.instance.name, Stream: r.options.Stream, Group: r.options.Group, ConsumerID: r.options.ConsumerID,
+		Deliveries: make([]DeliveryInfo, len(batch)),
+	}
+	for at, d := range batch {
+		start.Deliveries[at] = deliveryInfo(&d.held)
+	}
+	observer := r.instance.observers.handler
+	ctx = observer.StartHandler(ctx, start)
+	began := time.Now()
+	end := HandlerEnd{HandlerStart: start, Results: make([]HandlerResult, len(batch))}
+	call(ctx, end.Results)
+	end.Duration = time.Since(began)
+	var panicked *panicError
+	end.Panicked = errors.As(end.Results[0].Err, &panicked)
+	observer.EndHandler(ctx, end)
 }

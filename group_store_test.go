@@ -24,7 +24,7 @@ func TestStoreAway(t *testing.T) {
 	t.Parallel()
 	for _, op := range []faultbackend.Op{faultbackend.Group, faultbackend.Fetch} {
 		bubble(t, func(b *bench) {
-			operation := map[faultbackend.Op]string{faultbackend.Group: "open group", faultbackend.Fetch: "fetch"}[op]
+			operation := string(op)
 			back := b.store.Inject(faultbackend.Fail(rheo.WrapError(rheo.ErrUnavailable, errors.New("no route"), "")), op)
 			seen := newHandled()
 			run := b.start(rheo.GroupOptions{

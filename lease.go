@@ -113,6 +113,9 @@ const (
 	OutcomeRelease
 )
 
+// reopens reports whether the delivery comes again.
+func (o Outcome) reopens() bool { return o == OutcomeNack || o == OutcomeRelease }
+
 // String returns ack, nack, reject or release.
 func (o Outcome) String() string {
 	switch o {

@@ -2,15 +2,14 @@ package rheo
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 )
 
 // outage reports that an operation fails once when that begins and once when it
 // ends, not every time.
 type outage struct {
-	logger    *slog.Logger
-	operation string
+	report    *reporter
+	operation Operation
 
 	mu    sync.Mutex
 	fails int // in a row
@@ -22,8 +21,7 @@ func (o *outage) failed(ctx context.Context, err error) int {
 	defer o.mu.Unlock()
 	o.fails++
 	if o.fails == 1 {
-		o.logger.LogAttrs(ctx, slog.LevelWarn, "store operation fails; going on trying",
-			slog.String("operation", o.operation), slog.String("reason", string(Classify(err))), slog.Any("error", err))
+		o.report.outageBegan(ctx, o.operation, err)
 	}
 	return o.fails
 }
@@ -32,8 +30,7 @@ func (o *outage) worked(ctx context.Context) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.fails > 0 {
-		o.logger.LogAttrs(ctx, slog.LevelInfo, "store operation works again",
-			slog.String("operation", o.operation), slog.Int("failures", o.fails))
+		o.report.outageEnded(ctx, o.operation, o.fails)
 	}
 	o.fails = 0
 }

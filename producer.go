@@ -16,23 +16,9 @@ type ProducerOptions struct {
 	// MaxDemand bounds the leases held: received and not yet settled, whatever
 	// more is asked for. Default [DefaultMaxDemand]; at most [MaxBatch] times two.
 	MaxDemand int
-	// LeaseDuration is how long a lease lasts unless renewed, which it is at
-	// half that until it is settled. Default [DefaultLeaseDuration].
-	LeaseDuration time.Duration
-	// PollInterval is how long to wait, when nothing was due, before looking
-	// again; a backend that is a [Waiter] usually cuts it short. Default
-	// [DefaultPollInterval].
-	PollInterval time.Duration
-	// Partitions limits the runtime to some of the group's. Empty means all.
-	Partitions []int
-	// ConsumerID is who holds the leases. Default [Options].ConsumerID.
-	ConsumerID string
 	// RetryBackoff is how long an event that [Producer.Finish] nacks waits, by its
 	// attempt. Default 1 s, doubling up to 1 min.
 	RetryBackoff Backoff
-	// StoreBackoff is how long to wait after a failed fetch, by the number of
-	// failures in a row. Default 100 ms, doubling up to 30 s.
-	StoreBackoff Backoff
 	// DrainTimeout bounds how long Run waits, once it drains, for what was received
 	// to be settled, before it ends the contexts of the rest. Default
 	// [DefaultDrainTimeout].
@@ -40,8 +26,16 @@ type ProducerOptions struct {
 	// SettleTimeout bounds each call to the store, and how long Run waits for
 	// settlements once the contexts have ended. Default [DefaultSettleTimeout].
 	SettleTimeout time.Duration
-	// Logger takes what the runtime reports. Default the instance's.
-	Logger *slog.Logger
+
+	// The others are those of [GroupOptions], with the same defaults; a lease is
+	// renewed until it is settled.
+
+	LeaseDuration time.Duration
+	PollInterval  time.Duration
+	Partitions    []int
+	ConsumerID    string
+	StoreBackoff  Backoff
+	Logger        *slog.Logger
 }
 
 // Producer is a consumer group's runtime for pipelines that pull: it turns demand
@@ -77,7 +71,7 @@ func NewProducer(instance *Instance, options ProducerOptions) (*Producer, error)
 		return nil, err
 	}
 	return &Producer{
-		runtime: runtime{instance: instance, options: shared},
+		runtime: runtime{kind: KindProducer, instance: instance, options: shared},
 		changed: make(chan struct{}),
 	}, nil
 }
@@ -155,7 +149,7 @@ func (p *Producer) All(ctx context.Context) iter.Seq2[*Lease, error] {
 				err = r.yieldAll(ctx, received, yield)
 			}
 			switch {
-			case errors.Is(err, errBreak), Classify(err) == ReasonClosed:
+			case errors.Is(err, errBreak), errors.Is(err, errDrained):
 				return
 			case err != nil:
 				yield(nil, err)
@@ -200,8 +194,14 @@ func (p *Producer) setState(r *producerRun, over error) {
 	p.changed = make(chan struct{})
 }
 
+// errDrained is what Receive returns once a run that has not failed drains.
+var errDrained = Errorf(ErrClosed, "the producer drains or has ended; Run it again to receive more")
+
 // closedError is what Receive returns once a run drains; cause is why it failed,
 // or nil.
 func closedError(cause error) error {
-	return &Error{Kind: ErrClosed, Detail: "the producer drains or has ended; Run it again to receive more", Cause: cause}
+	if cause == nil {
+		return errDrained
+	}
+	return WrapError(ErrClosed, cause, "the producer has failed; Run it again to receive more")
 }

@@ -65,6 +65,9 @@ func TestProducerDrainTimeout(t *testing.T) {
 			if took := time.Since(start); took != 3*time.Second || !errors.Is(context.Cause(handling), rheo.ErrClosed) {
 				b.t.Errorf("the context ended after %v: %v", took, context.Cause(handling))
 			}
+			if late := p.Context(b.t.Context(), leases[1]); !errors.Is(context.Cause(late), rheo.ErrClosed) {
+				b.t.Errorf("a context asked for later: %v", context.Cause(late))
+			}
 			b.must(p.Nack(b.t.Context(), "no time", 0, leases[0]))
 			p.stop()
 			if took := time.Since(start); took != 13*time.Second {

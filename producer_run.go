@@ -130,7 +130,7 @@ func (r *producerRun) expire(cause error, finished <-chan struct{}) {
 	case <-finished:
 	case <-timer.C:
 		left := r.flight.All()
-		r.logger.Warn("leases not settled when the drain was over; they expire", slog.Int("leases", len(left)))
+		r.report.logger.Warn("leases not settled when the drain was over; they expire", slog.Int("leases", len(left)))
 		r.flight.land(left)
 	}
 }

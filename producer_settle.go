@@ -120,7 +120,8 @@ func (c *consumer) held(lease *Lease) *delivered {
 // settle hands settlements to the settler, or returns nil if that has closed. What
 // is not in flight, or not any more, is the store's to judge.
 func (c *consumer) settle(settlements []Settlement) *reply {
-	answers := newReply(len(settlements))
+	all := newReply(len(settlements))
+	answers := make([]answer, len(settlements))
 	outcomes := make([]outcome, 0, len(settlements))
 	for at, s := range settlements {
 		d := c.held(s.Lease)
@@ -128,15 +129,16 @@ func (c *consumer) settle(settlements []Settlement) *reply {
 			d = &delivered{held: *s.Lease}
 		}
 		s.Lease = &d.held
-		outcomes = append(outcomes, outcome{of: d, settlement: s, reply: answers, at: at})
-		if s.Outcome == OutcomeNack || s.Outcome == OutcomeRelease {
+		answers[at] = answer{to: all, at: at}
+		outcomes = append(outcomes, outcome{of: d, settlement: s, answer: &answers[at]})
+		if s.Outcome.reopens() {
 			outcomes = append(outcomes, giveUpBehind(d)...)
 		}
 	}
 	if !c.settler.submit(outcomes...) {
 		return nil
 	}
-	return answers
+	return all
 }
 
 // giveUpBehind gives back what its holder has of the lane behind d.

@@ -297,6 +297,28 @@ func TestProducerSettlesWithoutRun(t *testing.T) {
 	})
 }
 
+// In an ordered group one caller is served at a time, and nothing is fetched for
+// the other to be given back.
+func TestProducerOrderedServesOneAtATime(t *testing.T) {
+	t.Parallel()
+	bubbleWith(t, 1, inOrder, func(b *bench) {
+		p := b.produce(rheo.ProducerOptions{PollInterval: time.Hour})
+		first := p.receiveLater(b.t.Context(), 2)
+		second := p.receiveLater(b.t.Context(), 2)
+		b.append(names("e", 4)...)
+		one := (<-first).leases
+		equal(b.t, "the first", ids(one), []string{"e1", "e2"})
+		synctest.Wait()
+		p.expectInFlight(2)
+		b.must(p.Ack(b.t.Context(), one...))
+		two := (<-second).leases
+		equal(b.t, "the second", ids(two), []string{"e3", "e4"})
+		b.must(p.Ack(b.t.Context(), two...))
+		equal(b.t, "settled", b.settlements(), []string{"ack e1", "ack e2", "ack e3", "ack e4"})
+		p.stop()
+	})
+}
+
 // In an ordered group a caller has a partition's batch to itself, and a nack gives
 // back what lies behind it.
 func TestProducerOrdered(t *testing.T) {

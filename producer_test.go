@@ -179,22 +179,28 @@ func (p *producing) expectClosed() {
 func TestProducerFatalErrors(t *testing.T) {
 	t.Parallel()
 	for _, op := range []faultbackend.Op{faultbackend.Group, faultbackend.Fetch} {
-		bubble(t, func(b *bench) {
-			b.store.Inject(faultbackend.Fail(rheo.ErrGroupNotFound), op)
-			p := b.produce(rheo.ProducerOptions{})
-			if _, err := p.Receive(b.t.Context(), 1); !errors.Is(err, rheo.ErrClosed) || !errors.Is(err, rheo.ErrGroupNotFound) {
-				b.t.Errorf("%s: Receive: %v", op, err)
-			}
-			<-p.ended
-			if !errors.Is(p.err, rheo.ErrGroupNotFound) {
-				b.t.Errorf("%s: Run: %v", op, p.err)
-			}
-			for lease, err := range p.All(b.t.Context()) {
-				if lease != nil || !errors.Is(err, rheo.ErrGroupNotFound) {
-					b.t.Errorf("%s: All: %v, %v", op, lease, err)
+		for _, fatal := range []error{rheo.ErrGroupNotFound, rheo.ErrClosed} {
+			bubble(t, func(b *bench) {
+				b.store.Inject(faultbackend.Fail(rheo.WrapError(fatal, errHandler, "")), op)
+				p := b.produce(rheo.ProducerOptions{})
+				if _, err := p.Receive(b.t.Context(), 1); !errors.Is(err, rheo.ErrClosed) || !errors.Is(err, errHandler) {
+					b.t.Errorf("%s: Receive: %v", op, err)
 				}
-			}
-		})
+				<-p.ended
+				if !errors.Is(p.err, fatal) {
+					b.t.Errorf("%s: Run: %v", op, p.err)
+				}
+				var last error
+				for lease, err := range p.All(b.t.Context()) {
+					if last = err; lease != nil {
+						b.t.Errorf("%s: All yields %s", op, lease.ID)
+					}
+				}
+				if !errors.Is(last, fatal) {
+					b.t.Errorf("%s: All ended with %v", op, last)
+				}
+			})
+		}
 	}
 }
 
@@ -233,7 +239,7 @@ func TestProducerOutage(t *testing.T) {
 		b.must(p.Ack(b.t.Context(), (<-result).leases...))
 		p.stop()
 		equal(b.t, "reported", b.outages(), []string{
-			"store operation fails; going on trying: open group", "store operation works again: open group",
+			"store operation fails; going on trying: group", "store operation works again: group",
 		})
 	})
 }

@@ -26,7 +26,7 @@ func newRenewer(i *Instance, f *flight, o *consumerOptions) *renewer {
 		// A renewal that hangs leaves time for another before the leases expire.
 		timeout: min(o.SettleTimeout, o.LeaseDuration/2),
 		backoff: o.StoreBackoff,
-		outage:  outage{logger: f.logger, operation: "renew"},
+		outage:  outage{report: f.report, operation: OperationRenew},
 
 		caughtUp: make(chan struct{}, 1),
 	}

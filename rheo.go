@@ -28,13 +28,17 @@ type Options struct {
 	ConsumerID string
 	// Clock gives events their default timestamp. Default [SystemClock].
 	Clock Clock
+	// Observer is told of what the instance and its runtimes do. Default nobody.
+	Observer Observer
 }
 
 // Instance is the log and the groups of one backend: the entry to everything.
 // Any number may live in one process, over one backend or several. It is safe
 // for concurrent use.
 type Instance struct {
-	backend    Backend
+	backend    Backend // as the host gave it, or observed
+	given      Backend // as the host gave it
+	observers  observers
 	name       string
 	logger     *slog.Logger
 	router     Router
@@ -46,7 +50,7 @@ type Instance struct {
 	partitionCounts sync.Map // stream name → int
 
 	mu      sync.Mutex
-	running map[identity]struct{} // group runtimes under way
+	running map[identity]*consumer // the runtimes under way
 }
 
 // New returns an instance over the backend. It does no I/O: call
@@ -63,15 +67,21 @@ func New(backend Backend, opts *Options) (*Instance, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	observed := backend
+	if o.Observer != nil {
+		observed = &observedBackend{Backend: backend, observer: o.Observer, instance: o.Name}
+	}
 	return &Instance{
-		backend:    backend,
+		backend:    observed,
+		given:      backend,
+		observers:  observersOf(o.Observer),
 		name:       o.Name,
 		logger:     o.Logger.With("instance", o.Name),
 		router:     o.Router,
 		maxPayload: o.MaxPayload,
 		consumerID: o.ConsumerID,
 		clock:      o.Clock,
-		running:    make(map[identity]struct{}),
+		running:    make(map[identity]*consumer),
 	}, nil
 }
 
@@ -112,7 +122,7 @@ func defaultConsumerID() string {
 func (i *Instance) Name() string { return i.name }
 
 // Backend returns the backend, for calls that belong to one kind of store alone.
-func (i *Instance) Backend() Backend { return i.backend }
+func (i *Instance) Backend() Backend { return i.given }
 
 // Capabilities returns what the backend guarantees, and by what means.
 func (i *Instance) Capabilities() Capabilities { return i.backend.Capabilities() }

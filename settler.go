@@ -3,7 +3,6 @@ package rheo
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,7 +15,6 @@ type settler struct {
 	instance *Instance
 	flight   *flight
 	timeout  time.Duration
-	logger   *slog.Logger
 	outage   outage
 
 	mu      sync.Mutex
@@ -32,15 +30,27 @@ type outcome struct {
 	settlement Settlement
 	fallback   bool // it stands in for one that the store refused
 
-	reply   *reply // who waits for the answer, if anybody does
-	at      int    // its place in the reply
-	verdict error  // the answer where it is not the store's to this settlement
+	answer *answer // who waits for what the store says, if anybody does
 }
 
-// answer tells who waits what the store has said.
-func (o *outcome) answer(err error) {
-	if o.reply != nil {
-		o.reply.set(o.at, cmp.Or(o.verdict, err))
+// answer is one of a reply.
+type answer struct {
+	to      *reply
+	at      int
+	instead error // the answer, if it is not what the store says to the settlement
+}
+
+// give answers with err, unless another answer stands.
+func (a *answer) give(err error) {
+	if a != nil {
+		a.to.set(a.at, cmp.Or(a.instead, err))
+	}
+}
+
+// stand makes err the answer, whatever the store will say.
+func (a *answer) stand(err error) {
+	if a != nil {
+		a.instead = err
 	}
 }
 
@@ -76,13 +86,14 @@ func (o *outcome) nack(refusal error) outcome {
 		reason := settlement.Outcome.String() + " failed: " + refusal.Error()
 		settlement = Settlement{Lease: &o.of.held, Outcome: OutcomeNack, Reason: reason}
 	}
-	return outcome{of: o.of, settlement: settlement, fallback: true, reply: o.reply, at: o.at, verdict: refusal}
+	o.answer.stand(refusal)
+	return outcome{of: o.of, settlement: settlement, fallback: true, answer: o.answer}
 }
 
 func newSettler(i *Instance, f *flight, timeout time.Duration) *settler {
 	return &settler{
-		instance: i, flight: f, timeout: timeout, logger: f.logger,
-		outage: outage{logger: f.logger, operation: "settle"},
+		instance: i, flight: f, timeout: timeout,
+		outage: outage{report: f.report, operation: OperationSettle},
 		wake:   make(chan struct{}, 1),
 		stop:   make(chan struct{}),
 	}
@@ -171,9 +182,9 @@ func (s *settler) settle(ctx context.Context, batch []outcome) {
 		}
 	}
 	s.flight.land(landed)
-	s.answer(batch, errs)
+	s.reply(batch, errs)
 	if len(lost) > 0 {
-		s.flight.reportLost(ctx, lost)
+		s.flight.report.lost(ctx, lost)
 		signal(s.flight.doubt)
 	}
 	if len(refused) > 0 {
@@ -181,15 +192,15 @@ func (s *settler) settle(ctx context.Context, batch []outcome) {
 	}
 }
 
-// answer tells who waits for what has landed, and then ends its contexts: one of
+// reply answers who waits for what has landed, and then ends its contexts: one of
 // them may be what the caller waits with.
-func (s *settler) answer(batch []outcome, errs []error) {
+func (s *settler) reply(batch []outcome, errs []error) {
 	for at, err := range errs {
 		o := &batch[at]
 		if isRefusal(err) && !o.fallback {
 			continue
 		}
-		o.answer(err)
+		o.answer.give(err)
 		if isLost(err) {
 			o.of.endContexts(asStale(err))
 		} else {
@@ -213,10 +224,9 @@ func isRefusal(err error) bool {
 func keepOrder(batch []outcome) {
 	for at := range batch {
 		o := &batch[at]
-		ends := o.settlement.Outcome == OutcomeAck || o.settlement.Outcome == OutcomeReject
-		if ends && o.of.heldUp() {
+		if !o.settlement.Outcome.reopens() && o.of.heldUp() {
 			o.settlement = releaseOf(o.of).settlement
-			o.verdict = errHeldUp
+			o.answer.stand(errHeldUp)
 		}
 	}
 }
@@ -251,18 +261,8 @@ func (s *settler) report(ctx context.Context, errs []error, fallback bool) {
 
 // settled takes note of an outcome that the store has taken.
 func (s *settler) settled(ctx context.Context, o *outcome) {
-	level := slog.LevelDebug
-	switch o.settlement.Outcome {
-	case OutcomeAck:
-		return
-	case OutcomeNack, OutcomeRelease:
+	if o.settlement.Outcome.reopens() {
 		s.flight.retries.add(o.settlement.Delay)
-	case OutcomeReject:
-		level = slog.LevelWarn
 	}
-	lease := o.settlement.Lease
-	s.logger.LogAttrs(ctx, level, "delivery not acked",
-		slog.String("outcome", o.settlement.Outcome.String()), slog.String("event", lease.ID),
-		slog.Int("partition", lease.Partition), slog.Int64("sequence", lease.Sequence),
-		slog.Int("attempt", lease.Attempt), slog.String("reason", o.settlement.Reason))
+	s.flight.report.settled(ctx, &o.settlement)
 }
