@@ -53,11 +53,10 @@ func TestBadInput(t *testing.T) {
 		{[]string{"query", "quakes", "--where", "a > true"}, 1, []string{"only numbers and strings have an order"}},
 		{[]string{"append", "quakes", "/nowhere/at/all"}, 1, []string{"/nowhere/at/all"}},
 		{[]string{"append", "quakes", filepath.Dir(strings.TrimPrefix(store, "embedded:"))}, 1, []string{"is a directory"}},
-		{[]string{"--store", "mongodb://u:s3cret@h/db", "stream", "list"}, 1, []string{"mongodb: stores are not built into this version yet", "embedded:"}},
 		{[]string{"--store", "embedded:" + filepath.Join(t.TempDir(), "none"), "stream", "list"}, 1, []string{"there is no store in", "stream create NAME"}},
 		{[]string{"demo"}, 1, []string{"already exists", "a store without that stream"}},
 
-		{[]string{"--store", "quakes", "stream", "list"}, 2, []string{`"quakes" does not begin with one of embedded:, memory:, postgres:, postgresql:, sqlite:`}},
+		{[]string{"--store", "quakes", "stream", "list"}, 2, []string{`"quakes" does not begin with one of embedded:, memory:, mongodb:, mongodb+srv:, postgres:, postgresql:, redis:, redis+cluster:, rediss:, rediss+cluster:, sqlite:`}},
 		{[]string{"--store", "pg://u:s3cret@h/db", "stream", "list"}, 2, []string{"pg://u:xxxxx@h/db"}},
 		{[]string{"--store", "embedded:", "stream", "list"}, 2, []string{"needs a directory"}},
 		{[]string{"postgres://u:s3cret@h/db"}, 2, []string{"postgres://u:xxxxx@h/db"}},

@@ -67,9 +67,12 @@ The store is --store, else $RHEO_STORE, else embedded:./rheo-data:
   embedded:DIR     a directory of this machine, for one process at a time
   sqlite:FILE      a SQLite database, for the processes of this machine
   postgres://...   a PostgreSQL database; rheo migrate prepares it
+  mongodb://...    a MongoDB database; rheo migrate prepares it
+  redis://...      a Redis server, or redis+cluster://HOST,... a cluster; rheo migrate
+                   says whether its settings keep what it is given
   memory:          this process' memory; gone when the command ends
-?rheo_prefix=NAME_ behind a SQLite file or in a PostgreSQL URL says what the names of
-its tables begin with (default rheo_).
+?rheo_prefix=NAME_ behind a SQLite file or in a URL says what the names of its tables,
+collections or keys begin with (default rheo_; in Redis rheo).
 
 Data goes to stdout, everything else to stderr; --json makes data JSON, with
 lists of events one a line (NDJSON).

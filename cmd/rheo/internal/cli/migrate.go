@@ -2,9 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rheo-go/rheo"
 )
 
 const migrateHelp = `Makes or updates what the store needs: tables, indexes, files. It may run any
@@ -12,8 +16,8 @@ number of times, in any number of processes. --print changes nothing and prints
 the schema, for a migration tool of your own.
 
 --index payload also makes the index that lets conditions of equality on payload
-and metadata find events without walking the stream. It costs every append about
-a third. PostgreSQL only.`
+and metadata find events without walking the stream. It costs every append; on
+PostgreSQL about a third. PostgreSQL and MongoDB only.`
 
 func (a *app) migrateCommand() *cobra.Command {
 	var printOnly bool
@@ -27,7 +31,7 @@ func (a *app) migrateCommand() *cobra.Command {
 			r.payloadIndex = index != ""
 			switch {
 			case r.payloadIndex && !o.indexesPayload:
-				return usagef("%s: stores have no index on payload; --index is for postgres", r.scheme)
+				return usagef("%s: stores have no index on payload; --index is for postgres and mongodb", r.scheme)
 			case printOnly:
 				return a.printSchema(o, r)
 			}
@@ -45,11 +49,27 @@ func (a *app) migrate(ctx context.Context, o opener, r request) error {
 	if err != nil {
 		return err
 	}
-	if err := inst.Close(); err != nil {
+	if err := errors.Join(a.advise(ctx, inst), inst.Close()); err != nil {
 		return err
 	}
 	return a.say(map[string]any{"store": a.redact(r.url), "ready": true},
 		"the store %s is ready (%v)", a.redact(r.url), time.Since(began).Round(time.Millisecond))
+}
+
+// advise prints what does not fit in how the store's server is run, if the backend
+// can tell.
+func (a *app) advise(ctx context.Context, inst *rheo.Instance) error {
+	adviser, ok := inst.Backend().(interface {
+		Advise(context.Context) ([]string, error)
+	})
+	if !ok {
+		return nil
+	}
+	advice, err := adviser.Advise(ctx)
+	for _, sentence := range advice {
+		fmt.Fprintf(a.stderr, "advice: %s\n", a.redact(sentence))
+	}
+	return err
 }
 
 func (a *app) printSchema(o opener, r request) (err error) {

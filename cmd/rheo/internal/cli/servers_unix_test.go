@@ -21,4 +21,8 @@ func init() {
 		}
 		return store
 	}
+	kinds["redis"] = func(t *testing.T) string {
+		t.Helper()
+		return testservers.Redis(t).URL() + "?rheo_prefix=" + redisPrefix()
+	}
 }

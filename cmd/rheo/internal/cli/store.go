@@ -56,10 +56,15 @@ var openers = map[string]opener{
 	"sqlite":     {open: openSQLite, schema: sqliteSchema, makesItself: true, code: "backend, err := sqlite.New(db, nil)"},
 	"postgres":   postgresOpener,
 	"postgresql": postgresOpener,
-}
 
-// planned are the schemes that design and help name, but this version cannot open.
-var planned = []string{"mongodb", "mongodb+srv", "redis", "rediss", "redis+cluster"}
+	"mongodb":     mongoOpener,
+	"mongodb+srv": mongoOpener,
+
+	"redis":          redisOpener,
+	"rediss":         redisOpener,
+	"redis+cluster":  redisOpener,
+	"rediss+cluster": redisOpener,
+}
 
 func openMemory(context.Context, request) (rheo.Backend, error) { return memory.New(nil), nil }
 
@@ -103,9 +108,6 @@ func (a *app) opener(url string, purpose purpose) (opener, request, error) {
 		return o, r, nil
 	}
 	known := strings.Join(slices.Sorted(maps.Keys(a.openers)), ":, ") + ":"
-	if slices.Contains(planned, r.scheme) {
-		return opener{}, r, fmt.Errorf("%s: stores are not built into this version yet; it has %s", r.scheme, known)
-	}
 	return opener{}, r, usagef("the store %q does not begin with one of %s", a.redact(url), known)
 }
 
