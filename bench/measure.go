@@ -105,6 +105,19 @@ func measure(ctx context.Context, subject Subject, r *run, cycle bool) (result R
 	return r.timed(ctx, session, r.drive(cycle))
 }
 
+// run is one measurement under way.
+type run struct {
+	workload Workload
+	batches  [][]Event
+	handle   func(payload []byte) // what consumers do with an event; nil: nothing
+
+	taken   atomic.Int64 // batches handed to callers
+	through atomic.Int64 // events that count: appended or, in a cycle, settled
+
+	mu        sync.Mutex
+	latencies []time.Duration // of Append
+}
+
 // past is the run that makes the workload's history, if there is to be one.
 func (r *run) past() *run {
 	if r.workload.History == 0 {
@@ -126,19 +139,6 @@ func (r *run) drive(cycle bool) func(context.Context, Session) error {
 		return r.fullCycle
 	}
 	return r.appendOnly
-}
-
-// run is one measurement under way.
-type run struct {
-	workload Workload
-	batches  [][]Event
-	handle   func(payload []byte) // what consumers do with an event; nil: nothing
-
-	taken   atomic.Int64 // batches handed to callers
-	through atomic.Int64 // events that count: appended or, in a cycle, settled
-
-	mu        sync.Mutex
-	latencies []time.Duration // of Append
 }
 
 // timed runs drive under the workload's time limit and sums up.

@@ -10,6 +10,7 @@ func Subjects() []Subject {
 		// Rheo itself.
 		Memory(),
 		Embedded(),
+		RheoWatermill{Memory: true},
 
 		// Yardsticks.
 		Bbolt{},
@@ -40,6 +41,7 @@ func PostgresSubjects(server Server) []Subject {
 		Postgres{Server: server, Partitions: 1},
 		Postgres{Server: server, Partitions: 8},
 		Postgres{Server: server, Partitions: 8, ByKey: true},
+		RheoWatermill{Server: server},
 
 		// Yardsticks.
 		PgxLog{Server: server, Partitions: 1},

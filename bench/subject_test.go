@@ -65,8 +65,9 @@ func testedSubjects(tb testing.TB) []Subject {
 	if testing.Short() {
 		return subjects
 	}
-	url := testservers.Postgres(tb).URL("postgres")
-	return append(subjects, PostgresSubjects(func(context.Context) (string, error) { return url, nil })...)
+	at := func(url string) Server { return func(context.Context) (string, error) { return url, nil } }
+	subjects = append(subjects, PostgresSubjects(at(testservers.Postgres(tb).URL("postgres")))...)
+	return append(subjects, RedisSubjects(at(testservers.Redis(tb).URL()))...)
 }
 
 func TestBacklogAndHistory(t *testing.T) {
@@ -99,7 +100,7 @@ func TestLatency(t *testing.T) {
 
 func TestSubjectNamesAreUnique(t *testing.T) {
 	names := make(map[string]bool)
-	for _, subject := range slices.Concat(Subjects(), SQLiteSubjects(), PostgresSubjects(nil)) {
+	for _, subject := range slices.Concat(Subjects(), SQLiteSubjects(), PostgresSubjects(nil), RedisSubjects(nil)) {
 		if names[subject.Name()] {
 			t.Errorf("%q is registered twice", subject.Name())
 		}

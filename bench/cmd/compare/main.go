@@ -41,7 +41,7 @@ func main() {
 // run measures what the arguments ask for: the tables go to out, progress to
 // progress.
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
-	o, err := parse(args, progress, server())
+	o, err := parse(args, progress, postgres(), redis())
 	if err != nil {
 		return err
 	}

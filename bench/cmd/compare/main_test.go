@@ -45,11 +45,11 @@ func TestLatency(t *testing.T) {
 }
 
 func TestSets(t *testing.T) {
-	o, err := parse(strings.Fields("--only bbolt,postgres"), io.Discard, nil)
+	o, err := parse(strings.Fields("--only bbolt,postgres"), io.Discard, nil, nil)
 	if err != nil || o.subjects[0].Name() != "bbolt" || len(o.subjects) != 1+len(bench.PostgresSubjects(nil)) {
 		t.Errorf("got %s, %v", names(o.subjects), err)
 	}
-	if o, err = parse(nil, io.Discard, nil); err != nil || len(o.subjects) != len(bench.Subjects()) {
+	if o, err = parse(nil, io.Discard, nil, nil); err != nil || len(o.subjects) != len(bench.Subjects()) {
 		t.Errorf("by default: got %s, %v; want no server to be needed", names(o.subjects), err)
 	}
 }
@@ -71,7 +71,7 @@ func TestServerOfTests(t *testing.T) {
 func TestServerThatFails(t *testing.T) {
 	t.Setenv("RHEO_TEST_POSTGRES_URL", "postgres://%zz")
 	if testing.Short() { // else the process has its server already
-		if _, err := server()(t.Context()); err == nil || !strings.Contains(err.Error(), "no PostgreSQL") {
+		if _, err := postgres()(t.Context()); err == nil || !strings.Contains(err.Error(), "no PostgreSQL") {
 			t.Errorf("got %v", err)
 		}
 	}

@@ -24,9 +24,9 @@ type options struct {
 	subjects []bench.Subject
 }
 
-func parse(args []string, output io.Writer, server bench.Server) (options, error) {
+func parse(args []string, output io.Writer, postgres, redis bench.Server) (options, error) {
 	var o options
-	all := sets(server)
+	all := sets(postgres, redis)
 	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
 	flags.SetOutput(output)
 	flags.IntVar(&o.workload.Events, "events", 50_000, "events of one measurement, at most 1,000,000; of latency, at most 10,000")
@@ -81,11 +81,12 @@ type set struct {
 
 const inProcess = "in-process"
 
-func sets(server bench.Server) []set {
+func sets(postgres, redis bench.Server) []set {
 	return []set{
 		{inProcess, bench.Subjects()},
 		{"sqlite", bench.SQLiteSubjects()},
-		{"postgres", bench.PostgresSubjects(server)},
+		{"postgres", bench.PostgresSubjects(postgres)},
+		{"redis", bench.RedisSubjects(redis)},
 	}
 }
 
