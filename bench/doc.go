@@ -20,7 +20,7 @@
 // count ([Workload].Events) and in time ([Workload].Timeout). Events are made
 // before the clock starts, and opening, subscribing and closing are not timed.
 //
-// [Subjects], [SQLiteSubjects] and [PostgresSubjects] are where subjects are
+// [Subjects], [SQLiteSubjects], [PostgresSubjects] and [RedisSubjects] are where subjects are
 // registered. Those in PostgreSQL each have a database of their own, on the server
 // that RHEO_TEST_POSTGRES_URL names or on a throwaway one on the loopback
 // interface, with the settings of internal/testservers. Run them with
