@@ -10,7 +10,8 @@ import (
 )
 
 // A window is aggregated, and acked only when the aggregate is durable: a crash in
-// between brings the window again.
+// between brings its events again, perhaps in other company. So what is saved has
+// to tell which events it has counted; examples/window does.
 func ExampleBatchHandler() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -29,7 +30,7 @@ func ExampleBatchHandler() {
 		Stream: "orders", Group: "billing", Concurrency: 1, BatchSize: 3,
 		BatchHandler: func(ctx context.Context, batch []*rheo.Delivery) []error {
 			defer stop()
-			sum := 0
+			orders, sum := 0, 0
 			outcomes := make([]error, len(batch))
 			for at, d := range batch {
 				var total int
@@ -37,9 +38,10 @@ func ExampleBatchHandler() {
 					outcomes[at] = rheo.Reject(err)
 					continue
 				}
+				orders++
 				sum += total
 			}
-			if err := save(ctx, len(batch), sum); err != nil {
+			if err := save(ctx, orders, sum); err != nil {
 				return slices.Repeat([]error{err}, len(batch))
 			}
 			return outcomes

@@ -72,14 +72,14 @@ type cache[K comparable, V any] struct {
 	made map[K]V
 }
 
-func (c *cache[K, V]) get(key K, make func() V) V {
+func (c *cache[K, V]) get(key K, fresh func() V) V {
 	c.mu.RLock()
 	v, ok := c.made[key]
 	c.mu.RUnlock()
 	if ok {
 		return v
 	}
-	return c.add(key, make())
+	return c.add(key, fresh())
 }
 
 // add returns what is kept: another may have been first.

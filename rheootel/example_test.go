@@ -38,7 +38,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer gauges.Unregister()
+	defer func() { _ = gauges.Unregister() }()
 
 	if err := billOneOrder(ctx, cancel, r); err != nil {
 		fmt.Println(err)

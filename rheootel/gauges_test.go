@@ -3,6 +3,7 @@ package rheootel_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,11 +52,14 @@ func TestRuntimeGauges(t *testing.T) {
 	_, err := p.observer.RegisterGauges(p.Instance, rheootel.GaugeOptions{})
 	p.must(err)
 	p.append(t.Context(), "1", "2")
+	var looked sync.Once // by one handler, while the other waits for it
 	p.run(rheo.GroupOptions{MaxDemand: 50, Concurrency: 2, Handler: func(context.Context, *rheo.Delivery) error {
-		p.eventually("both are in flight", func() bool {
-			metrics, err := p.collect()
-			p.must(err)
-			return metrics["rheo.runtime.in_flight"][inBilling] == 2 && metrics["rheo.runtime.max_demand"][inBilling] == 50
+		looked.Do(func() {
+			p.eventually("both are in flight", func() bool {
+				metrics, err := p.collect()
+				p.must(err)
+				return metrics["rheo.runtime.in_flight"][inBilling] == 2 && metrics["rheo.runtime.max_demand"][inBilling] == 50
+			})
 		})
 		return nil
 	}})

@@ -3,6 +3,7 @@ package rheootel
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -45,7 +46,7 @@ func (o *Observer) start(ctx context.Context, r route, options ...trace.SpanStar
 	if len(options) == 0 {
 		return o.tracer.Start(ctx, begin.name, begin.options...)
 	}
-	return o.tracer.Start(ctx, begin.name, append(begin.options[:len(begin.options):len(begin.options)], options...)...)
+	return o.tracer.Start(ctx, begin.name, append(slices.Clip(begin.options), options...)...)
 }
 
 func newSpanStart(r route) *spanStart {
