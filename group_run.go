@@ -151,20 +151,40 @@ func (r *groupRun) call(ctx context.Context, d *delivered) (settlement Settlemen
 func (r *groupRun) observeHandler(
 	ctx context.Context, batch []*delivered, call func(ctx context.Context, results []HandlerResult),
 ) {
+	infos, results := observations(len(batch))
+	for at, d := range batch {
+		infos[at] = deliveryInfo(&d.held)
+	}
 	start := HandlerStart{
 		Instance: r.instance.name, Stream: r.options.Stream, Group: r.options.Group, ConsumerID: r.options.ConsumerID,
-		Deliveries: make([]DeliveryInfo, len(batch)),
-	}
-	for at, d := range batch {
-		start.Deliveries[at] = deliveryInfo(&d.held)
+		Deliveries: infos,
 	}
 	observer := r.instance.observers.handler
 	ctx = observer.StartHandler(ctx, start)
 	began := time.Now()
-	end := HandlerEnd{HandlerStart: start, Results: make([]HandlerResult, len(batch))}
-	call(ctx, end.Results)
-	end.Duration = time.Since(began)
+	call(ctx, results)
+	observer.EndHandler(ctx, HandlerEnd{
+		HandlerStart: start, Duration: time.Since(began), Results: results, Panicked: isPanic(results[0].Err),
+	})
+}
+
+// observations returns room for what an observer is told of n deliveries: in one
+// piece for the one that a handler is called with.
+func observations(n int) ([]DeliveryInfo, []HandlerResult) {
+	if n > 1 {
+		return make([]DeliveryInfo, n), make([]HandlerResult, n)
+	}
+	one := new(struct {
+		info   [1]DeliveryInfo
+		result [1]HandlerResult
+	})
+	return one.info[:], one.result[:]
+}
+
+func isPanic(err error) bool {
+	if err == nil {
+		return false
+	}
 	var panicked *panicError
-	end.Panicked = errors.As(end.Results[0].Err, &panicked)
-	observer.EndHandler(ctx, end)
+	return errors.As(err, &panicked)
 }

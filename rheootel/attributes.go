@@ -35,23 +35,25 @@ type labelled struct {
 
 // with returns the options for labels, which are made once.
 func (o *Observer) with(l labels) *labelled {
-	return o.labelled.get(l, func() *labelled {
-		attributes := append(make([]attribute.KeyValue, 0, len(o.constant)+5), o.constant...)
-		for _, a := range []attribute.KeyValue{
-			streamKey.String(l.stream), groupKey.String(l.group), operationKey.String(string(l.operation)),
-			outcomeKey.String(l.outcome), reasonKey.String(l.reason),
-		} {
-			if a.Value.AsString() != "" {
-				attributes = append(attributes, a)
-			}
+	return o.labelled.get(l, o.label)
+}
+
+func (o *Observer) label(l labels) *labelled {
+	attributes := append(make([]attribute.KeyValue, 0, len(o.constant)+5), o.constant...)
+	for _, a := range []attribute.KeyValue{
+		streamKey.String(l.stream), groupKey.String(l.group), operationKey.String(string(l.operation)),
+		outcomeKey.String(l.outcome), reasonKey.String(l.reason),
+	} {
+		if a.Value.AsString() != "" {
+			attributes = append(attributes, a)
 		}
-		option := metric.WithAttributeSet(attribute.NewSet(attributes...))
-		return &labelled{
-			add:     []metric.AddOption{option},
-			record:  []metric.RecordOption{option},
-			observe: []metric.ObserveOption{option},
-		}
-	})
+	}
+	option := metric.WithAttributeSet(attribute.NewSet(attributes...))
+	return &labelled{
+		add:     []metric.AddOption{option},
+		record:  []metric.RecordOption{option},
+		observe: []metric.ObserveOption{option},
+	}
 }
 
 // labelsOf leaves out names of what does not exist: a caller may ask for any.
@@ -72,14 +74,14 @@ type cache[K comparable, V any] struct {
 	made map[K]V
 }
 
-func (c *cache[K, V]) get(key K, fresh func() V) V {
+func (c *cache[K, V]) get(key K, make func(K) V) V {
 	c.mu.RLock()
 	v, ok := c.made[key]
 	c.mu.RUnlock()
 	if ok {
 		return v
 	}
-	return c.add(key, fresh())
+	return c.add(key, make(key))
 }
 
 // add returns what is kept: another may have been first.

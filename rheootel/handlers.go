@@ -20,16 +20,21 @@ func (o *Observer) StartHandler(ctx context.Context, start rheo.HandlerStart) co
 		return o.startBatch(ctx, r, &start)
 	}
 	d := &start.Deliveries[0]
-	var options []trace.SpanStartOption
 	appended, cause := o.appendOf(ctx, d)
-	if cause.IsValid() {
-		ctx = appended
-		options = append(options, trace.WithLinks(trace.Link{SpanContext: cause}))
+	var span trace.Span
+	switch {
+	case !cause.IsValid():
+		ctx, span = o.startRoot(ctx, r)
+	case o.handlerSpans == LinkedToAppend:
+		ctx, span = o.startRoot(appended, r, trace.WithLinks(trace.Link{SpanContext: cause}))
+	case !cause.IsSampled():
+		return appended
+	default:
+		ctx, span = o.start(appended, r)
+		if span.IsRecording() { // a link for nothing would cost more than the span
+			span.AddLink(trace.Link{SpanContext: cause})
+		}
 	}
-	if !cause.IsValid() || o.handlerSpans == LinkedToAppend {
-		options = append(options, trace.WithNewRoot())
-	}
-	ctx, span := o.start(ctx, r, options...)
 	if span.IsRecording() {
 		span.SetAttributes(append(aboutDelivery(d), semconv.MessagingClientID(start.ConsumerID))...)
 	}
@@ -44,7 +49,7 @@ func (o *Observer) startBatch(ctx context.Context, r route, start *rheo.HandlerS
 			links = append(links, trace.Link{SpanContext: cause, Attributes: aboutDelivery(d)})
 		}
 	}
-	ctx, span := o.start(ctx, r, trace.WithNewRoot(), trace.WithLinks(links...))
+	ctx, span := o.startRoot(ctx, r, trace.WithLinks(links...))
 	if span.IsRecording() {
 		span.SetAttributes(semconv.MessagingClientID(start.ConsumerID), semconv.MessagingBatchMessageCount(len(start.Deliveries)))
 	}

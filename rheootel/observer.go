@@ -22,8 +22,9 @@ type HandlerSpans int
 const (
 	// ChildOfAppend puts a handler's span into the trace of its event's append, as
 	// a child that is linked to it, too. The sampling decision made at the append
-	// then holds for the handler. A handler of several deliveries has several
-	// appends, and so is only linked to them.
+	// holds: if that was not sampled the handler has no span, whatever its sampler
+	// would say, and its ctx passes the append's on. A handler of several deliveries
+	// has several appends, and so is only linked to them.
 	ChildOfAppend HandlerSpans = iota
 	// LinkedToAppend gives each handler's call a trace of its own, linked to the
 	// append: for events that are handled long after, many times, or by many groups.

@@ -33,20 +33,29 @@ type route struct {
 	store                    bool // it is a call to the store
 }
 
-// spanStart is how they begin.
+// spanStart is how they begin, with a parent or as the root of a trace. The options
+// are made once, since most spans may never be sampled.
 type spanStart struct {
-	name    string
-	options []trace.SpanStartOption
+	name           string
+	options        []trace.SpanStartOption
+	optionsForRoot []trace.SpanStartOption
 }
 
 // start starts a span with what is known of its route, which is all that a sampler
 // needs to decide by.
-func (o *Observer) start(ctx context.Context, r route, options ...trace.SpanStartOption) (context.Context, trace.Span) {
-	begin := o.routes.get(r, func() *spanStart { return newSpanStart(r) })
-	if len(options) == 0 {
-		return o.tracer.Start(ctx, begin.name, begin.options...)
+func (o *Observer) start(ctx context.Context, r route) (context.Context, trace.Span) {
+	begin := o.routes.get(r, newSpanStart)
+	return o.tracer.Start(ctx, begin.name, begin.options...)
+}
+
+// startRoot starts one that begins a trace, linked as it may be.
+func (o *Observer) startRoot(ctx context.Context, r route, links ...trace.SpanStartOption) (context.Context, trace.Span) {
+	begin := o.routes.get(r, newSpanStart)
+	options := begin.optionsForRoot
+	if len(links) > 0 {
+		options = slices.Concat(options, links)
 	}
-	return o.tracer.Start(ctx, begin.name, append(slices.Clip(begin.options), options...)...)
+	return o.tracer.Start(ctx, begin.name, options...)
 }
 
 func newSpanStart(r route) *spanStart {
@@ -66,10 +75,8 @@ func newSpanStart(r route) *spanStart {
 	if operationType.Valid() {
 		attributes = append(attributes, operationType)
 	}
-	return &spanStart{
-		name:    name,
-		options: []trace.SpanStartOption{trace.WithSpanKind(kind), trace.WithAttributes(attributes...)},
-	}
+	options := []trace.SpanStartOption{trace.WithSpanKind(kind), trace.WithAttributes(attributes...)}
+	return &spanStart{name: name, options: options, optionsForRoot: append(slices.Clip(options), trace.WithNewRoot())}
 }
 
 // kindOf returns the kind of span, and the conventions' type of operation, if it
