@@ -74,14 +74,14 @@ type cache[K comparable, V any] struct {
 	made map[K]V
 }
 
-func (c *cache[K, V]) get(key K, make func(K) V) V {
+func (c *cache[K, V]) get(key K, of func(K) V) V {
 	c.mu.RLock()
 	v, ok := c.made[key]
 	c.mu.RUnlock()
 	if ok {
 		return v
 	}
-	return c.add(key, make(key))
+	return c.add(key, of(key))
 }
 
 // add returns what is kept: another may have been first.

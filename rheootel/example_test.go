@@ -2,6 +2,7 @@ package rheootel_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"go.opentelemetry.io/otel/sdk/metric"
@@ -38,9 +39,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = gauges.Unregister() }()
-
-	if err := billOneOrder(ctx, cancel, r); err != nil {
+	if err := errors.Join(billOneOrder(ctx, cancel, r), gauges.Unregister()); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -71,6 +71,32 @@ func TestOneTraceAcrossProcesses(t *testing.T) {
 	}
 }
 
+// The append's sampling decision holds for its handler, whose ctx carries the trace
+// on all the same.
+func TestUnsampledAppend(t *testing.T) {
+	t.Parallel()
+	p := newProcess(t, newStore(), rheootel.Options{})
+	p.createGroup(rheo.GroupConfig{})
+	unsampled, err := rheootel.New(&rheootel.Options{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))})
+	p.must(err)
+	ctx, metadata := unsampled.StartAppend(t.Context(), rheo.AppendStart{Stream: "orders"})
+	want := trace.SpanContextFromContext(ctx)
+	if _, err := p.Append(t.Context(), "orders", rheo.Event{Metadata: metadata}); err != nil {
+		t.Fatal(err)
+	}
+	var within trace.SpanContext
+	p.run(rheo.GroupOptions{Handler: func(ctx context.Context, _ *rheo.Delivery) error {
+		within = trace.SpanContextFromContext(ctx)
+		return nil
+	}})
+	if found := p.named("handle orders"); len(found) != 0 {
+		t.Errorf("%d spans of handlers, want none", len(found))
+	}
+	if within.TraceID() != want.TraceID() || within.SpanID() != want.SpanID() || within.IsSampled() {
+		t.Errorf("the handler's ctx holds %v, want the append's context", within)
+	}
+}
+
 // Linked to its append, a handler has a trace of its own.
 func TestLinkedToAppend(t *testing.T) {
 	t.Parallel()
