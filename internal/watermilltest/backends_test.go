@@ -2,17 +2,24 @@ package watermilltest_test
 
 import (
 	"database/sql"
+	"fmt"
+	"io"
+	"log/slog"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	_ "github.com/mattn/go-sqlite3"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/rheo-go/rheo"
 	"github.com/rheo-go/rheo/embedded"
 	"github.com/rheo-go/rheo/internal/testservers"
 	"github.com/rheo-go/rheo/memory"
 	"github.com/rheo-go/rheo/postgres"
+	rheoredis "github.com/rheo-go/rheo/redis"
 	"github.com/rheo-go/rheo/sqlite"
 )
 
@@ -70,8 +77,6 @@ func TestSQLite(t *testing.T) {
 	}, func(*setting) {})
 }
 
-// TestPostgres includes Watermill's reconnect case: the server is killed, and
-// started again, twice.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T) func(*testing.T) rheo.Backend {
@@ -93,6 +98,34 @@ func onPostgres(t *testing.T, cluster *testservers.Cluster) func(*testing.T) rhe
 	}
 	t.Cleanup(pool.Close)
 	return opener(t, func() (rheo.Backend, error) { return postgres.New(pool, nil) })
+}
+
+func TestRedis(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T) func(*testing.T) rheo.Backend {
+		t.Helper()
+		return onRedis(t, testservers.Redis(t))
+	}, func(*setting) {})
+}
+
+var prefixes atomic.Int64
+
+func onRedis(t *testing.T, server *testservers.RedisServer) func(*testing.T) rheo.Backend {
+	t.Helper()
+	options, err := redis.ParseURL(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(options)
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	prefix := fmt.Sprintf("rheo-%d-%d", time.Now().UnixNano(), prefixes.Add(1))
+	return opener(t, func() (rheo.Backend, error) {
+		return rheoredis.New(client, &rheoredis.Options{Prefix: prefix, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	})
 }
 
 // opener makes the schema, and returns how to open backends that end with the

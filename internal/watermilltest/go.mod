@@ -6,11 +6,17 @@ require (
 	github.com/ThreeDotsLabs/watermill v1.5.1
 	github.com/jackc/pgx/v5 v5.13.0
 	github.com/mattn/go-sqlite3 v1.14.53
+	github.com/redis/go-redis/v9 v9.22.0
 	github.com/rheo-go/rheo v0.0.0
 	github.com/rheo-go/rheo/embedded v0.0.0-00010101000000-000000000000
 	github.com/rheo-go/rheo/postgres v0.0.0-00010101000000-000000000000
 	github.com/rheo-go/rheo/rheowatermill v0.0.0
 	go.uber.org/goleak v1.3.0
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	go.uber.org/atomic v1.11.0 // indirect
 )
 
 require (
@@ -23,6 +29,7 @@ require (
 	github.com/oklog/ulid v1.3.1 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/pmezard/go-difflib v1.0.0 // indirect
+	github.com/rheo-go/rheo/redis v0.0.0
 	github.com/rogpeppe/go-internal v1.6.1 // indirect
 	github.com/stretchr/testify v1.11.1 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect
@@ -39,3 +46,5 @@ replace github.com/rheo-go/rheo/embedded => ../../embedded
 replace github.com/rheo-go/rheo/postgres => ../../postgres
 
 replace github.com/rheo-go/rheo/rheowatermill => ../../rheowatermill
+
+replace github.com/rheo-go/rheo/redis => ../../redis

@@ -14,6 +14,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/ThreeDotsLabs/watermill/pubsub/tests"
 
+	"github.com/rheo-go/rheo"
 	"github.com/rheo-go/rheo/internal/testservers"
 )
 
@@ -27,12 +28,30 @@ type restartable interface {
 // published and consumed the server is killed, and started again, twice.
 func TestReconnectPostgres(t *testing.T) {
 	t.Parallel()
+	reconnect(t, func(t *testing.T) (restartable, func(*testing.T) rheo.Backend) {
+		t.Helper()
+		cluster := testservers.OwnPostgres(t)
+		return cluster, onPostgres(t, cluster)
+	})
+}
+
+// TestReconnectRedis is the same with a server that has on disk what it confirms.
+func TestReconnectRedis(t *testing.T) {
+	t.Parallel()
+	reconnect(t, func(t *testing.T) (restartable, func(*testing.T) rheo.Backend) {
+		t.Helper()
+		server := testservers.OwnRedis(t, "appendfsync", "always")
+		return server, onRedis(t, server)
+	})
+}
+
+func reconnect(t *testing.T, start func(*testing.T) (restartable, func(*testing.T) rheo.Backend)) {
+	t.Helper()
 	for name, s := range map[string]setting{"unordered": unordered, "ordered": ordered} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cluster := testservers.OwnPostgres(t)
-			open := onPostgres(t, cluster)
-			features := tests.Features{Persistent: true, RestartServiceCommand: restartCommand(t, cluster)}
+			server, open := start(t)
+			features := tests.Features{Persistent: true, RestartServiceCommand: restartCommand(t, server)}
 			tests.TestReconnect(t, tests.TestContext{TestID: tests.NewTestID(), Features: features},
 				func(t *testing.T) (message.Publisher, message.Subscriber) {
 					t.Helper()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	driver "github.com/redis/go-redis/v9"
@@ -32,12 +33,15 @@ type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
 
+// silenceDriver is done once: the driver reads its logger unguarded.
+var silenceDriver = sync.OnceFunc(func() { driver.SetLogger(silence{}) })
+
 func openRedis(ctx context.Context, r request) (rheo.Backend, error) {
 	client, options, err := redisConfig(r)
 	if err != nil {
 		return nil, err
 	}
-	driver.SetLogger(silence{})
+	silenceDriver()
 	backend, err := redis.New(client, options)
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
