@@ -98,7 +98,7 @@ func (b *Backend) askTheTime() {
 	if b.clock.asking.Swap(true) || b.life.Err() != nil {
 		return
 	}
-	b.running.run(func() {
+	b.running.Run(func() {
 		defer b.clock.asking.Store(false)
 		ctx, cancel := context.WithTimeout(b.life, fresh)
 		defer cancel()

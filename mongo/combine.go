@@ -59,7 +59,7 @@ func (b *Backend) passOn(s *stream, q *combiner) {
 	if !busy {
 		return
 	}
-	b.running.run(func() {
+	b.running.Run(func() {
 		for calls := q.next(); len(calls) > 0; calls = q.next() {
 			ctx, stop := whileWanted(calls)
 			b.appendAll(ctx, s, calls)

@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/rheo-go/rheo"
+	"github.com/rheo-go/rheo/lifetime"
 	"github.com/rheo-go/rheo/wake"
 )
 
@@ -69,8 +70,8 @@ type Backend struct {
 	server      deployment
 	schema      schemaState
 	closed      atomic.Bool
-	life        lifetime // ends with Close
-	running     crew
+	life        lifetime.Context // ends with Close
+	running     lifetime.Crew
 
 	streams  sync.Map // name → *stream
 	groups   sync.Map // groupKey → *group
@@ -99,7 +100,7 @@ func New(database *mongo.Database, opts *Options) (*Backend, error) {
 	if database == nil {
 		return nil, rheo.Errorf(rheo.ErrInvalid, "the database is nil")
 	}
-	b := &Backend{database: database, options: o, life: make(lifetime)}
+	b := &Backend{database: database, options: o, life: make(lifetime.Context)}
 	b.collections = collectionsOf(database, o.Prefix)
 	b.clock.override = o.Clock
 	return b, nil
@@ -144,7 +145,7 @@ func (b *Backend) Close() error {
 	if !b.closed.Swap(true) {
 		close(b.life)
 	}
-	b.running.end()
+	b.running.End()
 	return nil
 }
 

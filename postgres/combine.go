@@ -86,7 +86,7 @@ func (b *Backend) passOn(s *stream, q *combiner) {
 	if !busy {
 		return
 	}
-	b.running.run(func() {
+	b.running.Run(func() {
 		for calls := q.next(); len(calls) > 0; calls = q.next() {
 			b.appendTogether(s, calls)
 			runtime.Gosched() // who just got an answer may have more, which then goes along

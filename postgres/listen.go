@@ -27,7 +27,7 @@ func (b *Backend) listen() {
 	}
 	b.listener.start.Do(func() {
 		if b.life.Err() == nil {
-			b.running.run(b.keepListening)
+			b.running.Run(b.keepListening)
 		}
 	})
 }

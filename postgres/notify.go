@@ -36,7 +36,7 @@ func (b *Backend) tellOthers(stream string) {
 	n.busy = n.busy || start
 	n.mu.Unlock()
 	if start {
-		b.running.run(b.notify)
+		b.running.Run(b.notify)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/rheo-go/rheo"
+	"github.com/rheo-go/rheo/lifetime"
 	"github.com/rheo-go/rheo/wake"
 )
 
@@ -49,8 +50,8 @@ type Backend struct {
 	options Options
 	clock   storeClock
 	closed  atomic.Bool
-	life    lifetime // ends with Close
-	running crew
+	life    lifetime.Context // ends with Close
+	running lifetime.Crew
 
 	texts    sync.Map // statement → string, the names filled in
 	streams  sync.Map // name → *stream
@@ -77,7 +78,7 @@ func New(pool *pgxpool.Pool, opts *Options) (*Backend, error) {
 	if pool == nil {
 		return nil, rheo.Errorf(rheo.ErrInvalid, "the pool is nil")
 	}
-	b := &Backend{pool: pool, names: n, options: o, life: make(lifetime)}
+	b := &Backend{pool: pool, names: n, options: o, life: make(lifetime.Context)}
 	b.clock.override = o.Clock
 	return b, nil
 }
@@ -122,7 +123,7 @@ func (b *Backend) Close() error {
 	if !b.closed.Swap(true) {
 		close(b.life)
 	}
-	b.running.end()
+	b.running.End()
 	return nil
 }
 

@@ -142,7 +142,7 @@ func await[T any](ctx context.Context, b *Backend, i intent, f func() T) (result
 		return f(), nil
 	}
 	done := make(chan T, 1)
-	b.running.run(func() { done <- f() })
+	b.running.Run(func() { done <- f() })
 	select {
 	case result = <-done:
 		return result, nil

@@ -39,7 +39,7 @@ func (b *Backend) listen(stream string) (left func()) {
 	defer l.mu.Unlock()
 	if l.changed == nil {
 		l.changed, l.watched = make(chan struct{}, 1), make(map[string]*watched)
-		b.running.run(b.keepListening)
+		b.running.Run(b.keepListening)
 	}
 	w := l.watched[stream]
 	if w == nil {

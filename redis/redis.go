@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rheo-go/rheo"
+	"github.com/rheo-go/rheo/lifetime"
 	"github.com/rheo-go/rheo/wake"
 )
 
@@ -66,8 +67,8 @@ type Backend struct {
 	client  redis.UniversalClient
 	options Options
 	closed  atomic.Bool
-	life    lifetime // ends with Close
-	running crew
+	life    lifetime.Context // ends with Close
+	running lifetime.Crew
 
 	streams  sync.Map // name → *stream
 	groups   sync.Map // groupKey → *group
@@ -107,7 +108,7 @@ func New(client redis.UniversalClient, opts *Options) (*Backend, error) {
 	default:
 		return nil, rheo.Errorf(rheo.ErrUnsupported, "the client is a %T; it must be a *redis.Client or a *redis.ClusterClient", client)
 	}
-	return &Backend{client: client, options: o, life: make(lifetime)}, nil
+	return &Backend{client: client, options: o, life: make(lifetime.Context)}, nil
 }
 
 // Capabilities implements [rheo.Backend].
@@ -157,7 +158,7 @@ func (b *Backend) Close() error {
 	if !b.closed.Swap(true) {
 		close(b.life)
 	}
-	b.running.end()
+	b.running.End()
 	return nil
 }
 

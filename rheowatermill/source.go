@@ -70,11 +70,10 @@ func (r *registry) tryJoin(key sourceKey, instance *rheo.Instance, o rheo.Produc
 func (s *source) run(ctx context.Context, r *registry) {
 	defer close(s.ended)
 	defer s.end()
-	err := s.producer.Run(ctx)
+	_ = s.producer.Run(ctx) // Receive returns its error
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.all, s.key)
-	_ = err // Receive returns it
 }
 
 // leave returns, for the last user, when the producer has ended.

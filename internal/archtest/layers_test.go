@@ -30,6 +30,7 @@ var layerOf = map[string]layer{
 	"delivery":    shared,
 	"scan":        shared,
 	"wake":        shared,
+	"lifetime":    shared,
 	"internal":    internal,
 	"backendtest": suite,
 
