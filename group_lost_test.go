@@ -184,6 +184,8 @@ func TestSettleAfterReset(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(b *bench) {
 		b.append("e")
+		settled := make(chan struct{})
+		b.store.Inject(butFirst(faultbackend.Hold(settled)), faultbackend.Fetch) // else the delivery may be fetched anew before its settle
 		seen := newHandled()
 		run := b.start(rheo.GroupOptions{Handler: seen.by(func(context.Context, *rheo.Delivery) error {
 			if len(seen.all()) == 1 {
@@ -191,6 +193,8 @@ func TestSettleAfterReset(t *testing.T) {
 			}
 			return nil
 		})})
+		synctest.Wait()
+		close(settled)
 		time.Sleep(time.Second)
 		run.stop()
 		var results []error
@@ -202,4 +206,15 @@ func TestSettleAfterReset(t *testing.T) {
 		}
 		equal(b.t, "handled", seen.ids(), []string{"e/1", "e/1"})
 	})
+}
+
+// butFirst lets the first call through.
+func butFirst(fault faultbackend.Fault) faultbackend.Fault {
+	var calls atomic.Int32
+	return func(ctx context.Context, c *faultbackend.Call, next faultbackend.Next) error {
+		if calls.Add(1) == 1 {
+			return next(ctx, c)
+		}
+		return fault(ctx, c, next)
+	}
 }
