@@ -134,7 +134,7 @@ func (i *Instance) complete(e *Event, stream string, partitions int) error {
 	}
 	e.Timestamp = storedTime(e.Timestamp)
 	if e.ID == "" {
-		e.ID = newID(i.clock.Now())
+		e.ID = i.ids.next(i.clock.Now())
 	}
 	if e.Payload == nil {
 		e.Payload = []byte("null")

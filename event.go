@@ -12,7 +12,8 @@ import (
 // and Pinned with Partition; Stream and Sequence are ignored. What is read back
 // has every field set and Pinned false.
 type Event struct {
-	// ID identifies the event within its partition. Default: a UUIDv7.
+	// ID identifies the event within its partition. Default: a UUIDv7, and of those that
+	// an [Instance] makes each is above the one before.
 	// Appending an ID that the partition holds already appends nothing.
 	ID string `json:"id"`
 	// Stream is the name of the stream that holds the event.

@@ -45,6 +45,7 @@ type Instance struct {
 	maxPayload int
 	consumerID string
 	clock      Clock
+	ids        idSource
 
 	closed          atomic.Bool
 	partitionCounts sync.Map // stream name → int

@@ -14,6 +14,7 @@ type batch struct {
 	partition int
 	places    []int       // in the request, of the first event of each ID
 	twins     map[int]int // place of an event → that of the first of its ID
+	ordered   bool        // the IDs are UUIDv7s that rise
 }
 
 // Append implements [rheo.Backend].
@@ -55,34 +56,73 @@ func (b *Backend) Append(ctx context.Context, r rheo.AppendRequest) ([]rheo.Appe
 
 // batchesOf sorts the events by partition, in the order of their first.
 func batchesOf(events []rheo.Event) []batch {
-	type key struct {
-		partition int
-		id        string
-	}
 	var batches []batch
 	at := make(map[int]int)
-	first := make(map[key]int, len(events))
 	for i := range events {
 		p := events[i].Partition
 		known, ok := at[p]
 		if !ok {
 			known = len(batches)
 			at[p] = known
-			batches = append(batches, batch{partition: p})
+			batches = append(batches, batch{partition: p, places: make([]int, 0, len(events)-i)})
 		}
-		one := &batches[known]
-		k := key{p, events[i].ID}
-		if earlier, twin := first[k]; twin {
-			if one.twins == nil {
-				one.twins = make(map[int]int)
-			}
-			one.twins[i] = earlier
-			continue
+		batches[known].places = append(batches[known].places, i)
+	}
+	for i := range batches {
+		one := &batches[i]
+		if one.ordered = one.rise(events); !one.ordered {
+			one.separateTwins(events)
 		}
-		first[k] = i
-		one.places = append(one.places, i)
 	}
 	return batches
+}
+
+// rise reports whether the IDs are UUIDv7s that rise, as those that Rheo makes do.
+func (one *batch) rise(events []rheo.Event) bool {
+	last := ""
+	for _, at := range one.places {
+		id := events[at].ID
+		if id <= last || !isUUIDv7(id) {
+			return false
+		}
+		last = id
+	}
+	return true
+}
+
+// isUUIDv7 is what "made" is to the scripts.
+func isUUIDv7(id string) bool {
+	const form = "xxxxxxxx-xxxx-7xxx-xxxx-xxxxxxxxxxxx"
+	if len(id) != len(form) {
+		return false
+	}
+	for i := range len(form) {
+		c := id[i]
+		if form[i] != c && (form[i] != 'x' || (c < '0' || c > '9') && (c < 'a' || c > 'f')) {
+			return false
+		}
+	}
+	return true
+}
+
+// separateTwins leaves only the first event of each ID in its place.
+func (one *batch) separateTwins(events []rheo.Event) {
+	first := make(map[string]int, len(one.places))
+	places := one.places[:0]
+	for _, at := range one.places {
+		id := events[at].ID
+		earlier, twin := first[id]
+		if !twin {
+			first[id] = at
+			places = append(places, at)
+			continue
+		}
+		if one.twins == nil {
+			one.twins = make(map[int]int)
+		}
+		one.twins[at] = earlier
+	}
+	one.places = places
 }
 
 func (b *Backend) appendCall(s *stream, one *batch, r rheo.AppendRequest) (*call, error) {
@@ -90,31 +130,37 @@ func (b *Backend) appendCall(s *stream, one *batch, r rheo.AppendRequest) (*call
 	if sequence, ok := r.Expected[one.partition]; ok {
 		expected = formatInt(sequence)
 	}
-	const before = 4
-	n := len(one.places)
-	args := make([]any, before+2*n)
+	const before = 5
+	args := make([]any, before+len(one.places))
 	args[0], args[1] = b.override(), formatInt(b.options.IdempotencyWindow.Milliseconds())
-	args[2], args[3] = expected, one.rising(r.Events)
+	args[2], args[3], args[4] = expected, flag(one.rising(r.Events)), flag(one.ordered)
 	for i, at := range one.places {
-		e := &r.Events[at]
-		text, err := encodeEvent(e)
+		text, err := encodeEvent(&r.Events[at])
 		if err != nil {
 			return nil, err
 		}
-		args[before+i], args[before+n+i] = e.ID, text
+		args[before+i] = text
 	}
 	keys := &s.keys[one.partition]
 	return b.call(appendScript, []string{keys.meta, keys.log, keys.ids[0], keys.ids[1]}, args...), nil
 }
 
-// rising tells, as the script's argument, that the timestamps never fall.
-func (one *batch) rising(events []rheo.Event) string {
+// flag is a bool as the script takes it.
+func flag(is bool) string {
+	if is {
+		return "1"
+	}
+	return "0"
+}
+
+// rising reports whether the timestamps never fall.
+func (one *batch) rising(events []rheo.Event) bool {
 	for i, at := range one.places[1:] {
 		if events[at].Timestamp.Before(events[one.places[i]].Timestamp) {
-			return "0"
+			return false
 		}
 	}
-	return "1"
+	return true
 }
 
 // fail fills in the results of a partition that was not appended to.

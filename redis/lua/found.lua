@@ -5,13 +5,13 @@ local meta, log = unpack(KEYS)
 if call('EXISTS', meta) == 1 then
   return 0
 end
-local high, latest = 0, nil
+local high, latest, top = 0, nil, ''
 local last = call('XREVRANGE', log, '+', '-', 'COUNT', 1)[1]
 if last then
   high = sequence(last[1])
-  latest = select(2, times(last))
+  latest, top = select(2, times(last)), select(2, identity(last))
 end
-call('HSET', meta, 'high', high, 'generation', 0, 'since', (clock(ARGV[1])))
+call('HSET', meta, 'high', high, 'top', top, 'generation', 0, 'since', (clock(ARGV[1])))
 if latest then
   call('HSET', meta, 'latest', latest)
 end

@@ -49,17 +49,47 @@ local function sequence(id)
   return tonumber(string.sub(id, 1, string.find(id, '-', 1, true) - 1))
 end
 
+local function timestamp(event)
+  return string.match(event, '^-?%d+')
+end
+
+-- identifier is the ID in what an entry holds.
+local function identifier(event)
+  return string.match(event, '^-?%d+%z([^%z]*)')
+end
+
+-- made returns when a UUIDv7 was made, in ms; nil if the ID is none. It is in lower case
+-- alone that they sort alike everywhere.
+local function made(id)
+  if #id ~= 36 or string.byte(id, 15) ~= 55 or string.find(id, '[^-0-9a-f]') then
+    return nil
+  end
+  local first, second = string.match(id, '^(%x%x%x%x%x%x%x%x)%-(%x%x%x%x)%-%x%x%x%x%-%x%x%x%x%-%x+$')
+  return first and tonumber(first .. second, 16)
+end
+
+-- fields returns the event that an entry holds, the latest timestamp up to it and the highest
+-- UUIDv7 up to it, each of these if it is said not to be the event's own.
+local function fields(entry)
+  local found = {}
+  for i = 1, #entry[2], 2 do
+    found[entry[2][i]] = entry[2][i + 1]
+  end
+  return found.e, found.mx, found.mi
+end
+
 -- times returns the timestamp of an entry, and the latest up to it.
 local function times(entry)
-  local own, latest
-  for i = 1, #entry[2], 2 do
-    if entry[2][i] == 'e' then
-      own = string.match(entry[2][i + 1], '^-?%d+')
-    elseif entry[2][i] == 'mx' then
-      latest = entry[2][i + 1]
-    end
-  end
+  local event, latest = fields(entry)
+  local own = event and timestamp(event)
   return own, latest or own
+end
+
+-- identity returns the ID of an entry, and the highest UUIDv7 up to it, or ''.
+local function identity(entry)
+  local event, _, highest = fields(entry)
+  local own = event and identifier(event) or ''
+  return own, highest or made(own) and own or ''
 end
 
 -- parts calls f with the list's elements, in parts that fit one command.

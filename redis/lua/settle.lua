@@ -18,7 +18,7 @@ local position, attempts, waits = tonumber(kept[1]), tonumber(kept[2]), tonumber
 -- and notes the places of the others.
 local stale, places = {}, 0
 local function held(token, first, last)
-  local ids, tries, next = {}, {}, first
+  local ids, tries, n, next = {}, {}, 0, first
   local low, high = token * ATTEMPTS, (token + 1) * ATTEMPTS
   local function without(to)
     while next < to do
@@ -30,14 +30,15 @@ local function held(token, first, last)
     local to = min(last, from + PAGE - 1)
     local list = call('XPENDING', log, group, from, to, to - from + 1)
     local whole = #list == to - from + 1 -- so that the i-th is known without its ID
-    for i, p in ipairs(list) do
-      if p[4] > low and p[4] < high then
-        local s = whole and from + i - 1 or sequence(p[1])
+    for i = 1, #list do
+      local count = list[i][4]
+      if count > low and count < high then
+        local s = whole and from + i - 1 or sequence(list[i][1])
         if s > next then
           without(s)
         end
-        ids[#ids + 1], tries[#tries + 1] = s, p[4] - low
-        next = s + 1
+        n, next = n + 1, s + 1
+        ids[n], tries[n] = s, count - low
       end
     end
   end
@@ -49,8 +50,8 @@ end
 -- clear drops the reasons of what is over: only a later attempt has one from before.
 local function clear(ids, tries)
   local again = {}
-  for i, attempt in ipairs(tries) do
-    if attempt > 1 then
+  for i = 1, #tries do
+    if tries[i] > 1 then
       again[#again + 1] = ids[i]
     end
   end

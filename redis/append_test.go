@@ -1,0 +1,119 @@
+package redis_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/rheo-go/rheo"
+	rheoredis "github.com/rheo-go/rheo/redis"
+)
+
+// ids makes IDs of every kind that appends tell apart, and repeats some.
+type ids struct {
+	*rand.Rand
+	clock *steppedClock
+	past  []string
+}
+
+func (s *ids) uuid(at time.Time) string {
+	ms := at.UnixMilli()
+	return fmt.Sprintf("%08x-%04x-7%03x-%04x-%012x", ms>>16, ms&0xffff, s.IntN(1<<12), 0x8000|s.IntN(1<<14), s.Uint64()>>16)
+}
+
+func (s *ids) next() string {
+	s.clock.now = s.clock.now.Add(time.Duration(s.IntN(3)) * time.Millisecond)
+	now := s.clock.now
+	var id string
+	switch k := s.IntN(40); {
+	case k < 20:
+		id = s.uuid(now)
+	case k < 24: // late
+		id = s.uuid(now.Add(-time.Duration(s.IntN(1000)) * time.Millisecond))
+	case k < 26: // by a clock that is a bit ahead
+		id = s.uuid(now.Add(time.Duration(s.IntN(1000)) * time.Millisecond))
+	case k < 28: // or far
+		id = s.uuid(now.Add(time.Duration(s.IntN(100000)) * time.Millisecond))
+	case k < 30: // what only looks like one
+		id = []string{"ffffffff-ffff-7fff-bfff-fffffffffffg", "FFFFFFFF-FFFF-7FFF-BFFF-FFFFFFFFFFFF", "00000000-0000-7000-800000000000000-0"}[s.IntN(3)]
+	case k < 33:
+		id = fmt.Sprintf("%016x", s.Uint64())
+	case len(s.past) > 0 && k < 36:
+		id = s.past[max(0, len(s.past)-1-s.IntN(30))]
+	case len(s.past) > 0:
+		id = s.past[s.IntN(len(s.past))]
+	default:
+		id = s.uuid(now)
+	}
+	return id
+}
+
+// batch returns events with IDs as they come, or in their order, or such as were there in a row.
+func (s *ids) batch() []rheo.Event {
+	n := 1 + s.IntN(12)
+	events := make([]rheo.Event, n)
+	row := s.IntN(5) == 0 && len(s.past) > n
+	from := 0
+	if row {
+		from = s.IntN(len(s.past) - n)
+	}
+	rising := s.IntN(3) > 0
+	for i := range events {
+		id := ""
+		switch {
+		case row:
+			id = s.past[from+i]
+		case rising:
+			s.clock.now = s.clock.now.Add(time.Millisecond)
+			id = s.uuid(s.clock.now)
+		default:
+			id = s.next()
+		}
+		events[i] = rheo.Event{ID: id, Timestamp: s.clock.now.Add(time.Duration(s.IntN(4)/3) * -time.Second)}
+	}
+	for _, e := range events {
+		s.past = append(s.past, e.ID)
+	}
+	return events
+}
+
+// Whatever the IDs look like, and in whatever order they come, each is appended once, and
+// then found where it is.
+func TestEveryIDIsKnownAgain(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			clock := &steppedClock{now: time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)}
+			s := newStore(t, rheoredis.Options{Clock: clock})
+			s.create(t, "orders", 1)
+			source := &ids{Rand: rand.New(rand.NewPCG(seed, 1)), clock: clock} //nolint:gosec // it is to be repeated
+			known := make(map[string]int64)
+			high := int64(0)
+			for range 150 {
+				batch := source.batch()
+				results, err := s.Append(t.Context(), "orders", batch...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, r := range results {
+					sequence, there := known[batch[i].ID]
+					if !there {
+						high++
+						sequence = high
+						known[batch[i].ID] = high
+					}
+					if r.Duplicate != there || r.Sequence != sequence || r.ID != batch[i].ID {
+						t.Fatalf("%s: sequence %d of %q, duplicate %t; want sequence %d, duplicate %t",
+							batch[i].ID, r.Sequence, r.ID, r.Duplicate, sequence, there)
+					}
+				}
+			}
+			stored, err := s.Read(t.Context(), "orders", 0, 0, 10000)
+			if err != nil || len(stored) != len(known) {
+				t.Fatalf("%d events, want %d; %v", len(stored), len(known), err)
+			}
+		})
+	}
+}
