@@ -117,3 +117,49 @@ func TestEveryIDIsKnownAgain(t *testing.T) {
 		})
 	}
 }
+
+// UUIDv7s that rise cost nothing beside the log, even if one came from a clock that is far
+// ahead; and that one is known again, also when its time has come.
+func TestRisingIDsAreKeptInTheLogAlone(t *testing.T) {
+	t.Parallel()
+	clock := &steppedClock{now: time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)}
+	s := newStore(t, rheoredis.Options{Clock: clock})
+	s.create(t, "orders", 1)
+	source := &ids{Rand: rand.New(rand.NewPCG(1, 1)), clock: clock} //nolint:gosec // it is to be repeated
+	appends := func(id string) (duplicate bool) {
+		t.Helper()
+		results, err := s.Append(t.Context(), "orders", rheo.Event{ID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return results[0].Duplicate
+	}
+	hashed := func(want int64) {
+		t.Helper()
+		if n := s.do(t, "hlen", s.key("ids:0")); n != want {
+			t.Errorf("%v IDs are kept in a hash, want %d", n, want)
+		}
+	}
+	far := source.uuid(clock.now.Add(time.Minute))
+	appends(far)
+	hashed(1)
+	var rising []string
+	for range 40 {
+		clock.now = clock.now.Add(time.Millisecond)
+		rising = append(rising, source.uuid(clock.now))
+		appends(rising[len(rising)-1])
+	}
+	hashed(1)
+	late := source.uuid(clock.now.Add(-20*time.Millisecond + time.Microsecond))
+	if appends(late) {
+		t.Error("a late ID is taken for another")
+	}
+	hashed(2)
+	clock.now = clock.now.Add(time.Minute)
+	for _, id := range append(rising, far, late) {
+		if !appends(id) {
+			t.Errorf("%s is not known again", id)
+		}
+	}
+	hashed(2)
+}

@@ -18,7 +18,8 @@
 //     second back. A server that evicts keys, or that keeps nothing, is no store for a
 //     log; [Backend.Advise] tells.
 //   - An event ID is recognised for [Options].IdempotencyWindow after its append, and not
-//     for ever.
+//     for ever. One that rises above those before it, as the UUIDv7s do that Rheo makes,
+//     is recognised as long as the log holds its event.
 //   - A batch is atomic within each partition, not across them.
 //   - What the server has lost is reported and never taken for an empty log. A consumer
 //     group that somebody destroyed is made again at its last known frontier: deliveries

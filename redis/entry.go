@@ -12,7 +12,8 @@ import (
 // fieldEvent is the field of an entry that holds the event: its timestamp in µs since
 // 1970, ID, key, type, metadata as a JSON object, and payload, with NULs between, since
 // none of them holds one. It is one field, because each costs as much as an event does.
-// An entry whose timestamp is not the latest so far has that in another, "mx".
+// An entry whose timestamp is not the latest so far has that in another, "mx"; and one whose
+// ID is not the highest UUIDv7 so far has that in "mi".
 const (
 	fieldEvent = "e"
 	separator  = "\x00"

@@ -27,7 +27,7 @@ type partitionKeys struct {
 	base string
 	meta string    // hash: high watermark and the like
 	log  string    // stream
-	ids  [2]string // hashes: event ID → sequence; the two generations of the window
+	ids  [2]string // hashes: event ID → sequence, of IDs that did not rise; the two generations of the window
 }
 
 func (b *Backend) partitionKeys(stream string, partition int) partitionKeys {

@@ -24,7 +24,8 @@ type Options struct {
 	// Prefix begins the name of every key, with a colon after it. Default "rheo".
 	Prefix string
 	// IdempotencyWindow is how long after an append its event's ID is recognised at
-	// least; at most it is twice as long. It costs memory: see docs/guides/redis.md.
+	// least. It costs memory for IDs that do not rise from one event to the next, which
+	// are forgotten after twice the time at most: see docs/guides/redis.md.
 	// Default [DefaultIdempotencyWindow], at least a second.
 	IdempotencyWindow time.Duration
 	// WithoutBlockingReads has no connection of our own opened: consumers find events
