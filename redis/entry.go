@@ -60,21 +60,25 @@ func decodeEntry(stream string, partition int, reply any) (rheo.Event, error) {
 	if len(fields) < 2 || fields[0] != fieldEvent {
 		return e, damaged(partition, "it has no field "+fieldEvent)
 	}
-	err := decodePair(&e, []any{pair[0], fields[1]})
+	sequence, err := parseEntryID(partition, pair[0])
+	if err != nil {
+		return e, err
+	}
+	e.Sequence = sequence
+	text, _ := fields[1].(string)
+	err = decodeEvent(&e, text)
 	return e, err
 }
 
-// decodePair reads an entry's ID and fieldEvent.
-func decodePair(e *rheo.Event, pair []any) error {
-	id, _ := pair[0].(string)
-	text, _ := pair[1].(string)
+// parseEntryID returns the sequence in an entry's ID.
+func parseEntryID(partition int, reply any) (int64, error) {
+	id, _ := reply.(string)
 	number, _, _ := strings.Cut(id, "-")
 	sequence, err := strconv.ParseInt(number, 10, 64)
 	if err != nil {
-		return damaged(e.Partition, "its ID is "+id)
+		return 0, damaged(partition, "its ID is "+id)
 	}
-	e.Sequence = sequence
-	return decodeEvent(e, text)
+	return sequence, nil
 }
 
 // decodeEvent reads what encodeEvent wrote.

@@ -91,42 +91,80 @@ func (f *fetch) from(ctx context.Context, partition int) error {
 	return f.read(partition, c.reply)
 }
 
-// read takes {when the leases end, redeliveries, first deliveries}.
+// read takes {when the leases end, redeliveries, first deliveries, their places}.
 func (f *fetch) read(partition int, reply any) error {
-	triple, _ := reply.([]any)
-	if len(triple) != 3 {
+	const parts, widthAgain = 4, 4
+	answer, _ := reply.([]any)
+	if len(answer) != parts {
 		return damaged(partition, "the script's answer is another's")
 	}
-	due, _ := triple[0].(int64)
-	again, _ := triple[1].([]any)
-	first, _ := triple[2].([]any)
-	const widthAgain, widthFirst = 4, 2
-	leases := make([]rheo.Lease, 0, len(again)/widthAgain+len(first)/widthFirst)
-	expires := time.UnixMilli(due).UTC()
-	add := func(pair []any, attempt int64, reason string) error {
-		leases = append(leases, rheo.Lease{Group: f.request.Group, Attempt: int(attempt), ExpiresAt: expires, LastReason: reason})
-		l := &leases[len(leases)-1]
-		l.Stream, l.Partition = f.request.Stream, partition
-		if err := decodePair(&l.Event, pair); err != nil {
-			return err
-		}
-		l.LeaseID, l.Receipt = leaseID(f.token, partition, l.Sequence), receipt(l.Sequence)
-		return nil
+	due, _ := answer[0].(int64)
+	again, _ := answer[1].([]any)
+	first, _ := answer[2].([]any)
+	d := deliveries{
+		lease:  rheo.Lease{Group: f.request.Group, ExpiresAt: time.UnixMilli(due).UTC()},
+		token:  f.token,
+		leases: make([]rheo.Lease, 0, len(again)/widthAgain+len(first)),
 	}
-	for delivery := range slices.Chunk(again, widthAgain) {
-		attempt, _ := delivery[0].(int64)
-		reason, _ := delivery[1].(string)
-		if err := add(delivery[2:], attempt, reason); err != nil {
+	d.lease.Stream, d.lease.Partition = f.request.Stream, partition
+	for redelivery := range slices.Chunk(again, widthAgain) {
+		attempt, _ := redelivery[0].(int64)
+		reason, _ := redelivery[1].(string)
+		if err := d.add(redelivery[2], redelivery[3], attempt, reason); err != nil {
 			return err
 		}
 	}
-	for pair := range slices.Chunk(first, widthFirst) {
-		if err := add(pair, 1, ""); err != nil {
-			return err
-		}
+	if err := d.addFirst(first, answer[3]); err != nil {
+		return err
 	}
-	for i := range leases {
-		f.leases = append(f.leases, &leases[i])
+	for i := range d.leases {
+		f.leases = append(f.leases, &d.leases[i])
 	}
 	return nil
+}
+
+// deliveries are what one partition has given.
+type deliveries struct {
+	lease  rheo.Lease // what all have in common
+	token  uint64
+	leases []rheo.Lease
+}
+
+// addFirst adds first deliveries. Their places are the sequence of the first, if they are
+// in a row, and else the ID of each.
+func (d *deliveries) addFirst(events []any, places any) error {
+	ids, _ := places.([]any)
+	next, inRow := places.(int64)
+	if !inRow && len(ids) != len(events) {
+		return damaged(d.lease.Partition, "the script's answer is another's")
+	}
+	for i, event := range events {
+		var err error
+		if inRow {
+			err = d.addAt(next+int64(i), event, 1, "")
+		} else {
+			err = d.add(ids[i], event, 1, "")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *deliveries) add(id, event any, attempt int64, reason string) error {
+	sequence, err := parseEntryID(d.lease.Partition, id)
+	if err != nil {
+		return err
+	}
+	return d.addAt(sequence, event, attempt, reason)
+}
+
+func (d *deliveries) addAt(sequence int64, event any, attempt int64, reason string) error {
+	d.leases = append(d.leases, d.lease)
+	l := &d.leases[len(d.leases)-1]
+	l.Sequence, l.Attempt, l.LastReason = sequence, int(attempt), reason
+	l.LeaseID, l.Receipt = leaseID(d.token, l.Partition, sequence), receipt(sequence)
+	text, _ := event.(string)
+	return decodeEvent(&l.Event, text)
 }

@@ -287,6 +287,57 @@ func TestTrimmedLog(t *testing.T) {
 	}
 }
 
+// Single events that were taken out leave gaps, wherever they lie, and the others are each
+// delivered as what they are.
+func TestGapsInTheLog(t *testing.T) {
+	t.Parallel()
+	for name, gone := range map[string][]int64{
+		"none":            nil,
+		"the first":       {1, 2},
+		"at the start":    {3, 5, 6},
+		"further on":      {1500, 1501, 2100},
+		"a page":          consecutive(1001, 2000),
+		"the last":        {2500},
+		"here and there":  {1, 2, 999, 1000, 1001, 1400, 2499},
+		"but for the end": consecutive(1, 2499),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStore(t, rheoredis.Options{})
+			s.create(t, "orders", 1, "g")
+			results, err := s.Append(t.Context(), "orders", numbered(2500)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range gone {
+				s.do(t, "xdel", s.key("log"), n)
+			}
+			want := consecutive(1, 2500)
+			want = slices.DeleteFunc(want, func(n int64) bool { return slices.Contains(gone, n) })
+			leases := s.fetch(t, "g", 3000)
+			if got := sequences(leases); !slices.Equal(got, want) {
+				t.Fatalf("got %d events from %d on, want %d from %d on", len(got), got[0], len(want), want[0])
+			}
+			for _, l := range leases {
+				if r := results[l.Sequence-1]; l.ID != r.ID || string(l.Payload) != string(r.Payload) {
+					t.Fatalf("sequence %d is %s %s, want %s %s", l.Sequence, l.ID, l.Payload, r.ID, r.Payload)
+				}
+			}
+			if err := s.Ack(t.Context(), leases...); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func consecutive(first, last int64) []int64 {
+	all := make([]int64, 0, last-first+1)
+	for n := first; n <= last; n++ {
+		all = append(all, n)
+	}
+	return all
+}
+
 // An entry that somebody else has added is told, not skipped.
 func TestEventsThatAreNotOurs(t *testing.T) {
 	t.Parallel()

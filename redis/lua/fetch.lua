@@ -2,9 +2,10 @@
 -- then new events.
 -- KEYS: meta, log, state, reasons, dead letters
 -- ARGV: group, consumer, token, how many, lease in ms, now
--- Returns when the leases end in ms; attempt, reason, ID and event of each redelivery; and
--- ID and event of each that is delivered for the first time. The lists are flat: a table
--- within a table costs the server more than all else that it does for an event.
+-- Returns when the leases end in ms; attempt, reason, ID and event of each redelivery; the
+-- events that are delivered for the first time; and the sequence of the first of these, or all
+-- their IDs if they are not in a row. The lists are flat: a table within a table costs the
+-- server more than all else that it does for an event.
 local meta, log, state, why, dead = unpack(KEYS)
 local group, consumer, token, left = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local now, server = clock(ARGV[6])
@@ -190,9 +191,10 @@ local function again()
   return out
 end
 
--- offer hands out new events. Who has taken events out of the log does not stop it.
+-- offer hands out new events, and returns them with where they are. Who has taken events
+-- out of the log does not stop it.
 local function offer()
-  local out, size = {}, 0
+  local first, out, ids, size = position + 1, {}, nil, 0
   while left > 0 and position < high do
     local n = min(left, high - position, PAGE)
     local args = {'XCLAIM', log, group, consumer, 0}
@@ -203,11 +205,20 @@ local function offer()
     args[n + 10], args[n + 11] = 'FORCE', 'JUSTID'
     call(unpack(args))
     local entries = call('XRANGE', log, position + 1, position + n)
-    for _, entry in ipairs(entries) do
-      out[size + 1], out[size + 2] = entry[1], event(entry)
-      size = size + 2
+    if #entries < n and not ids then
+      ids = {}
+      for i = 1, size do
+        ids[i] = text(first + i - 1) .. '-0'
+      end
     end
-    position, left = position + n, left - #entries
+    for i = 1, #entries do
+      local entry = entries[i]
+      out[size + i] = event(entry)
+      if ids then
+        ids[size + i] = entry[1]
+      end
+    end
+    size, position, left = size + #entries, position + n, left - #entries
     if #entries == 0 then
       local after = call('XRANGE', log, position + 1, '+', 'COUNT', 1)[1]
       position = after and sequence(after[1]) - 1 or high
@@ -216,7 +227,7 @@ local function offer()
   if position == high and cursor > high then
     position = cursor -- it waits for what is not there yet
   end
-  return out
+  return out, ids or first
 end
 
 -- tidy removes consumers that are gone: a process may take a name of its own each
@@ -236,7 +247,7 @@ end
 local all, scanned = true, nil
 if ordered then
   if busy() then
-    return {0, {}, {}}
+    return {0, {}, {}, {}}
   end
   all = inorder()
 elseif lapses <= now then
@@ -250,13 +261,13 @@ end
 if #spent > 0 then
   reject()
 end
-local redelivered, fresh = {}, {}
+local redelivered, fresh, places = {}, {}, {}
 if #order > 0 then
   redelivered = again()
 end
 local before = position
 if (all or not ordered) and left > 0 and (position < high or cursor > position) then
-  fresh = offer()
+  fresh, places = offer()
 end
 if position ~= before then
   seek(log, group, position)
@@ -287,4 +298,4 @@ if #changes > 0 then
   local note = (#spent + #redelivered + #fresh > 0 or position ~= before) and call or redis.pcall
   note('HSET', state, unpack(changes))
 end
-return {due, redelivered, fresh}
+return {due, redelivered, fresh, places}
