@@ -163,3 +163,23 @@ func TestRisingIDsAreKeptInTheLogAlone(t *testing.T) {
 	}
 	hashed(2)
 }
+
+// The last event of a batch may be known, with a timestamp that no event of the log has.
+func TestDuplicateAtTheEndOfABatch(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, rheoredis.Options{})
+	s.create(t, "orders", 1)
+	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	for _, batch := range [][]rheo.Event{
+		{{ID: "b", Timestamp: at}},
+		{{ID: "a", Timestamp: at.Add(time.Second)}, {ID: "b", Timestamp: at.Add(time.Hour)}},
+		{{ID: "c", Timestamp: at.Add(2 * time.Second)}},
+	} {
+		if _, err := s.Append(t.Context(), "orders", batch...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if latest := s.do(t, "hget", s.key("meta"), "latest"); latest != fmt.Sprint(at.Add(2*time.Second).UnixMicro()) {
+		t.Errorf("the latest timestamp is %v", latest)
+	}
+}

@@ -130,32 +130,39 @@ if argv[3] ~= '' and tonumber(argv[3]) ~= base then
 end
 
 local high, kept = base, {} -- kept: IDs and sequences for the hash
+local last = n -- the place of the last that is appended
 -- add appends an entry, with what it has to say of those before it.
 local function add(i)
-  local entry, about = argv[BEFORE + i], {}
-  local time = timestamp(entry)
-  if latest and before(time, latest) then
-    about = {'mx', latest}
-  else
-    latest = time
+  local entry, id = argv[BEFORE + i], name(i)
+  local later, higher -- timestamp and ID from before, if above its own
+  if not rising then
+    local time = timestamp(entry)
+    if latest and before(time, latest) then
+      later = latest
+    else
+      latest = time
+    end
   end
-  local id = name(i)
   local when = made(id)
   if when and id > top and when <= now + AHEAD then
     top = id
   else
     if when or top ~= '' then
-      about[#about + 1], about[#about + 2] = 'mi', top
+      higher = top
     end
     if when and id > top and id > far then
       far = id
     end
     kept[#kept + 1], kept[#kept + 2] = id, high
   end
-  if #about == 0 then
-    call('XADD', log, high, 'e', entry)
+  if later and higher then
+    call('XADD', log, high, 'e', entry, 'mx', later, 'mi', higher)
+  elseif later then
+    call('XADD', log, high, 'e', entry, 'mx', later)
+  elseif higher then
+    call('XADD', log, high, 'e', entry, 'mi', higher)
   else
-    call('XADD', log, high, 'e', entry, unpack(about))
+    call('XADD', log, high, 'e', entry)
   end
 end
 
@@ -164,14 +171,17 @@ if ordered and rising then
     high = high + 1
     call('XADD', log, high, 'e', argv[i])
   end
-  latest, top = timestamp(argv[BEFORE + n]), name(n)
+  top = name(n)
 else
   for i = 1, n do
     if not held[i] then
-      high = high + 1
+      high, last = high + 1, i
       add(i)
     end
   end
+end
+if rising then
+  latest = timestamp(argv[BEFORE + last])
 end
 
 if #kept > 0 then
