@@ -7,7 +7,7 @@ import (
 	"github.com/rheo-go/rheo"
 )
 
-var appendScript = load("append")
+var appendScript = load("known", "append")
 
 // batch is what an append brings to one partition.
 type batch struct {
@@ -142,7 +142,7 @@ func (b *Backend) appendCall(s *stream, one *batch, r rheo.AppendRequest) (*call
 		args[before+i] = text
 	}
 	keys := &s.keys[one.partition]
-	return b.call(appendScript, []string{keys.meta, keys.log, keys.ids[0], keys.ids[1]}, args...), nil
+	return b.call(appendScript, []string{keys.meta, keys.log, keys.ids[0], keys.ids[1], keys.late}, args...), nil
 }
 
 // flag is a bool as the script takes it.

@@ -3,6 +3,7 @@ package redis_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ type ids struct {
 	*rand.Rand
 	clock *steppedClock
 	past  []string
+	wild  int // in 100 batches, how many are of all kinds
 }
 
 func (s *ids) uuid(at time.Time) string {
@@ -49,31 +51,36 @@ func (s *ids) next() string {
 	return id
 }
 
-// batch returns events with IDs as they come, or in their order, or such as were there in a row.
+// batch returns events with IDs of all kinds, or with such as rise, or with some that were
+// there in a row.
 func (s *ids) batch() []rheo.Event {
-	n := 1 + s.IntN(12)
-	events := make([]rheo.Event, n)
-	row := s.IntN(5) == 0 && len(s.past) > n
-	from := 0
-	if row {
-		from = s.IntN(len(s.past) - n)
-	}
-	rising := s.IntN(3) > 0
-	for i := range events {
-		id := ""
-		switch {
-		case row:
-			id = s.past[from+i]
-		case rising:
-			s.clock.now = s.clock.now.Add(time.Millisecond)
-			id = s.uuid(s.clock.now)
-		default:
-			id = s.next()
+	given := make([]string, 1+s.IntN(12))
+	switch k := s.IntN(10); {
+	case k < 2 && len(s.past) > len(given):
+		copy(given, s.past[s.IntN(len(s.past)-len(given)):])
+	case s.IntN(100) < s.wild:
+		for i := range given {
+			given[i] = s.next()
 		}
-		events[i] = rheo.Event{ID: id, Timestamp: s.clock.now.Add(time.Duration(s.IntN(4)/3) * -time.Second)}
+	default:
+		s.clock.now = s.clock.now.Add(15 * time.Millisecond)
+		from := s.clock.now
+		if k < 5 { // late, as a whole or in part
+			from = from.Add(-time.Duration(s.IntN(60)) * time.Millisecond)
+		}
+		for i := range given {
+			given[i] = s.uuid(from.Add(time.Duration(s.IntN(10)) * time.Millisecond))
+		}
+		slices.Sort(given)
+		if k == 2 && len(s.past) > 0 {
+			given[s.IntN(len(given))] = s.past[max(0, len(s.past)-1-s.IntN(30))]
+			slices.Sort(given)
+		}
 	}
-	for _, e := range events {
-		s.past = append(s.past, e.ID)
+	s.past = append(s.past, given...)
+	events := make([]rheo.Event, len(given))
+	for i, id := range given {
+		events[i] = rheo.Event{ID: id, Timestamp: s.clock.now.Add(time.Duration(s.IntN(4)/3) * -time.Second)}
 	}
 	return events
 }
@@ -88,10 +95,10 @@ func TestEveryIDIsKnownAgain(t *testing.T) {
 			clock := &steppedClock{now: time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)}
 			s := newStore(t, rheoredis.Options{Clock: clock})
 			s.create(t, "orders", 1)
-			source := &ids{Rand: rand.New(rand.NewPCG(seed, 1)), clock: clock} //nolint:gosec // it is to be repeated
+			source := &ids{Rand: rand.New(rand.NewPCG(seed, 1)), clock: clock, wild: []int{0, 1, 50}[seed%3]} //nolint:gosec // it is to be repeated
 			known := make(map[string]int64)
 			high := int64(0)
-			for range 150 {
+			for range 300 {
 				batch := source.batch()
 				results, err := s.Append(t.Context(), "orders", batch...)
 				if err != nil {
@@ -109,6 +116,9 @@ func TestEveryIDIsKnownAgain(t *testing.T) {
 							batch[i].ID, r.Sequence, r.ID, r.Duplicate, sequence, there)
 					}
 				}
+			}
+			if n := s.do(t, "zcard", s.key("late")); source.wild == 0 && n == int64(0) {
+				t.Error("no batch was late as a whole: that is not tested")
 			}
 			stored, err := s.Read(t.Context(), "orders", 0, 0, 10000)
 			if err != nil || len(stored) != len(known) {
@@ -182,4 +192,67 @@ func TestDuplicateAtTheEndOfABatch(t *testing.T) {
 	if latest := s.do(t, "hget", s.key("meta"), "latest"); latest != fmt.Sprint(at.Add(2*time.Second).UnixMicro()) {
 		t.Errorf("the latest timestamp is %v", latest)
 	}
+}
+
+// A batch that is late as a whole is kept as one, if nothing else lies within.
+func TestLateBatches(t *testing.T) {
+	t.Parallel()
+	clock := &steppedClock{now: time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)}
+	s := newStore(t, rheoredis.Options{Clock: clock, IdempotencyWindow: time.Hour})
+	s.create(t, "orders", 1)
+	source := &ids{Rand: rand.New(rand.NewPCG(1, 1)), clock: clock} //nolint:gosec // it is to be repeated
+	start := clock.now
+	var all [][]rheo.Event
+	// appends appends a batch of IDs of these ms, and says how many late batches and
+	// how many IDs in hashes there are then.
+	appends := func(lates, hashed int64, ms ...int) {
+		t.Helper()
+		batch := make([]rheo.Event, len(ms))
+		for i := range ms {
+			batch[i].ID = source.uuid(start.Add(time.Duration(ms[i]) * time.Millisecond))
+		}
+		results, err := s.Append(t.Context(), "orders", batch...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range results {
+			if r.Duplicate {
+				t.Errorf("%v: %s is taken for another", ms, r.ID)
+			}
+		}
+		all = append(all, batch)
+		if n := s.do(t, "zcard", s.key("late")); n != lates {
+			t.Errorf("%v: %v late batches, want %d", ms, n, lates)
+		}
+		if n := s.do(t, "hlen", s.key("ids:0")); n != hashed {
+			t.Errorf("%v: %v IDs in hashes, want %d", ms, n, hashed)
+		}
+	}
+	clock.now = start.Add(time.Second)
+	appends(0, 0, 100, 200, 300, 400, 500, 600, 700, 800, 900)
+	appends(0, 2, -7300e3, -7299e3) // older than the window
+	appends(1, 2, 840, 860)
+	appends(2, 2, 820, 830)
+	appends(2, 4, 810, 825) // among others from below
+	appends(2, 6, 855, 870) // and from above
+	appends(2, 8, 805, 895) // around others
+	appends(2, 9, 890, 910) // one of them is above all
+	appends(2, 9, 1000)
+	appends(3, 9, 950, 960)  // above all that are in hashes, and late once more
+	appends(3, 10, 980)      // a single one costs less in a hash
+	appends(3, 12, 970, 975) // below that
+	for _, batch := range all {
+		results, err := s.Append(t.Context(), "orders", batch...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range results {
+			if !r.Duplicate {
+				t.Errorf("%s is not known again", r.ID)
+			}
+		}
+	}
+	clock.now = start.Add(3 * time.Hour)
+	appends(3, 12, 3*3600e3-500)
+	appends(1, 12, 3*3600e3-800, 3*3600e3-700)
 }

@@ -18,7 +18,8 @@ type script struct {
 	hash string
 }
 
-func load(name string) *script {
+// load reads a script, which is made of these files and what all scripts share.
+func load(names ...string) *script {
 	read := func(name string) string {
 		text, err := files.ReadFile("lua/" + name + ".lua")
 		if err != nil {
@@ -26,7 +27,10 @@ func load(name string) *script {
 		}
 		return string(text)
 	}
-	s := &script{text: read("prelude") + "\n" + read(name)}
+	s := &script{text: read("prelude")}
+	for _, name := range names {
+		s.text += "\n" + read(name)
+	}
 	sum := sha1.Sum([]byte(s.text)) //nolint:gosec // see above
 	s.hash = hex.EncodeToString(sum[:])
 	return s

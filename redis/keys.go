@@ -27,12 +27,13 @@ type partitionKeys struct {
 	base string
 	meta string    // hash: high watermark and the like
 	log  string    // stream
-	ids  [2]string // hashes: event ID → sequence, of IDs that did not rise; the two generations of the window
+	late string    // sorted set: batches whose IDs rise, but not above those before them
+	ids  [2]string // hashes: other event ID → sequence; the two generations of the window
 }
 
 func (b *Backend) partitionKeys(stream string, partition int) partitionKeys {
 	base := b.options.Prefix + ":{" + escape(stream) + ":" + strconv.Itoa(partition) + "}:"
-	return partitionKeys{base: base, meta: base + "meta", log: base + "log", ids: [2]string{base + "ids:0", base + "ids:1"}}
+	return partitionKeys{base: base, meta: base + "meta", log: base + "log", late: base + "late", ids: [2]string{base + "ids:0", base + "ids:1"}}
 }
 
 // groupKeys are the keys of a group in one partition.

@@ -1,26 +1,28 @@
 -- Appends a batch to a partition: all of it in one piece, or nothing.
--- KEYS: meta, log, the two generations of the IDs
+-- KEYS: meta, log, the two generations of the IDs, the late batches
 -- ARGV: now, window in ms, expected sequence or '', 1 if the timestamps never fall, 1 if the
 --       IDs are UUIDv7s that rise; and then the entries, no two with the same ID
 -- Returns the sequence before; and place in the batch, sequence and entry of each event that
 -- the partition holds already, or false if the expectation fails.
 --
--- UUIDv7s sort by when they were made, and most of them come in that order. One that is above
--- all before it is kept in the log alone: any other entry says what the highest is, which
--- therefore never falls from entry to entry, so that an ID is found by halves. The others
--- are kept in hashes, two that take turns.
-local meta, log = KEYS[1], KEYS[2]
+-- UUIDv7s sort by when they were made, and most of them come in that order. How an ID is kept:
+-- - One above all before it is in the log alone. Any other entry says what the highest is,
+--   which therefore never falls from entry to entry, so that it is found by halves.
+-- - A batch that rises, and is late as a whole, is one member of a sorted set: its IDs lie between two
+--   of the above, and no other late ones among them.
+-- - The others are kept in hashes, two that take turns.
+local meta, log, late = KEYS[1], KEYS[2], KEYS[5]
 local argv = ARGV
 local BEFORE = 5   -- arguments
 local AHEAD = 1000 -- ms: an ID from beyond is not made the highest, lest all others are late for long
 local n = #argv - BEFORE
 
-local state = call('HMGET', meta, 'high', 'latest', 'top', 'far', 'generation', 'since')
+local state = call('HMGET', meta, 'high', 'latest', 'top', 'stray', 'generation', 'since')
 if not state[1] then
   return lost('LOSTMETA', meta)
 end
 local base, latest = tonumber(state[1]), state[2]
-local top, far = state[3] or '', state[4] or '' -- far: the highest that lay beyond
+local top, stray = state[3] or '', state[4] or '' -- highest in the log; in the hashes
 if base > 0 and call('EXISTS', log) == 0 then
   return lost('LOSTLOG', log)
 end
@@ -53,57 +55,23 @@ local function look(key)
   end
 end
 
--- at returns the first entry from a sequence on: its sequence, its ID, and the highest up to it.
-local function at(place)
-  local entry = call('XRANGE', log, place, '+', 'COUNT', 1)[1]
-  if entry then
-    return sequence(entry[1]), identity(entry)
+local find = finder(log, base)
+
+-- between reports whether the batch can be a late one.
+local function between()
+  if n == 1 or name(n) > top or name(1) <= stray or made(name(1)) < now - window then
+    return false
   end
+  local _, next = find(name(1))
+  if not next or next <= name(n) then
+    return false
+  end
+  local first = batch(late, name(1))
+  return not first or first > name(n)
 end
 
--- search returns the first entry up to which the highest is id or above, as at does.
-local function search(id, low)
-  local up, step = base, 1 -- most are near the end
-  while up - step >= low do
-    local place, _, highest = at(up - step)
-    if place and highest < id then
-      low = place + 1
-      break
-    end
-    up, step = up - step, 2 * step
-  end
-  while low < up do
-    local middle = floor((low + up) / 2)
-    local place, _, highest = at(middle)
-    if place and highest < id then
-      low = place + 1
-    else
-      up = middle
-    end
-  end
-  return at(up)
-end
-
--- find returns the sequence of an ID, which is not above the highest, if the log holds it.
--- What comes one after another is found one after another.
-local previous, place, own, highest = nil, nil, nil, nil
-local function find(id)
-  if not place or id < previous then
-    place, own, highest = search(id, 1)
-  elseif highest < id then
-    place, own, highest = at(place + 1)
-    if place and highest < id then
-      place, own, highest = search(id, place + 1)
-    end
-  end
-  previous = id
-  return own == id and place or nil
-end
-
-local rising = argv[4] == '1' and not (latest and before(timestamp(argv[BEFORE + 1]), latest))
-local ordered = argv[5] == '1' and name(1) > top and name(1) > far and made(name(n)) <= now + AHEAD
-local duplicates = {}
-if not ordered then
+-- recognise finds out what is held.
+local function recognise()
   for i = 1, n do
     name(i)
   end
@@ -113,10 +81,24 @@ if not ordered then
   if both and call('EXISTS', older) == 1 then
     look(older)
   end
+  local lates = call('EXISTS', late) == 1
   for i = 1, n do
     if not held[i] and made(names[i]) and names[i] <= top then
-      held[i] = find(names[i])
+      held[i] = find(names[i]) or lates and findlate(log, late, names[i])
     end
+  end
+end
+
+local rising = argv[4] == '1' and not (latest and before(timestamp(argv[BEFORE + 1]), latest))
+local ordered, asone = false, false -- all are above the highest; all lie between two that were it
+if argv[5] == '1' then
+  ordered = name(1) > top and name(1) > stray and made(name(n)) <= now + AHEAD
+  asone = not ordered and between()
+end
+local duplicates = {}
+if not ordered and not asone then
+  recognise()
+  for i = 1, n do
     if held[i] then
       duplicates[#duplicates + 1] = {i, held[i], call('XRANGE', log, held[i], held[i])[1] or false}
     end
@@ -131,10 +113,28 @@ end
 
 local high, kept = base, {} -- kept: IDs and sequences for the hash
 local last = n -- the place of the last that is appended
+
+-- above notes where an ID is kept, and returns the highest if that is above it.
+local function above(id)
+  if asone then
+    return top
+  end
+  local when = made(id)
+  if when and id > top and when <= now + AHEAD then
+    top = id
+    return nil
+  end
+  if when and id > stray then
+    stray = id
+  end
+  kept[#kept + 1], kept[#kept + 2] = id, high
+  return (when or top ~= '') and top or nil
+end
+
 -- add appends an entry, with what it has to say of those before it.
 local function add(i)
-  local entry, id = argv[BEFORE + i], name(i)
-  local later, higher -- timestamp and ID from before, if above its own
+  local entry = argv[BEFORE + i]
+  local later -- the latest timestamp, if above its own
   if not rising then
     local time = timestamp(entry)
     if latest and before(time, latest) then
@@ -143,18 +143,7 @@ local function add(i)
       latest = time
     end
   end
-  local when = made(id)
-  if when and id > top and when <= now + AHEAD then
-    top = id
-  else
-    if when or top ~= '' then
-      higher = top
-    end
-    if when and id > top and id > far then
-      far = id
-    end
-    kept[#kept + 1], kept[#kept + 2] = id, high
-  end
+  local higher = above(name(i))
   if later and higher then
     call('XADD', log, high, 'e', entry, 'mx', later, 'mi', higher)
   elseif later then
@@ -184,6 +173,10 @@ if rising then
   latest = timestamp(argv[BEFORE + last])
 end
 
+if asone then
+  call('ZADD', late, 0, written(name(1), name(n), base + 1, n))
+  call('ZREMRANGEBYLEX', late, '-', '(' .. prefix(max(0, now - 2 * window)))
+end
 if #kept > 0 then
   if turn then
     call('UNLINK', ids)
@@ -199,7 +192,7 @@ if #kept > 0 then
   if born then
     call('PEXPIRE', ids, 2 * window)
   end
-  call('HSET', meta, 'far', far)
+  call('HSET', meta, 'stray', stray)
 end
 call('HSET', meta, 'high', high, 'latest', latest, 'top', top)
 return {base, duplicates}

@@ -11,7 +11,7 @@ if last then
   high = sequence(last[1])
   latest, top = select(2, times(last)), select(2, identity(last))
 end
-call('HSET', meta, 'high', high, 'top', top, 'generation', 0, 'since', (clock(ARGV[1])))
+call('HSET', meta, 'high', high, 'top', top, 'stray', top, 'generation', 0, 'since', (clock(ARGV[1])))
 if latest then
   call('HSET', meta, 'latest', latest)
 end
