@@ -18,6 +18,8 @@ func fencingCases() []testCase {
 		{name: "a made-up lease is refused", run: madeUpLease},
 		{name: "a lease is good for its own event and group alone", run: leaseIsGoodForItsOwn},
 		{name: "a lease of every earlier attempt is refused", run: everyEarlierAttempt},
+		{name: "a batch is settled but for the leases that are lost", run: batchLosesSome},
+		{name: "a batch is settled but for what was replayed", needs: []need{needsReplay}, run: batchLosesByReplay},
 		{name: "of concurrent settles of one lease one goes through", run: oneSettleGoesThrough},
 		{name: "a late ack and a fetch never both win", run: lateAckOrFetch},
 		{name: "a late renewal and a fetch never both win", run: lateRenewalOrFetch},

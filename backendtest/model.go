@@ -95,7 +95,8 @@ type modelGroup struct {
 	ordered     bool
 	maxAttempts int
 	parts       map[int]*modelPart
-	held        []*rheo.Lease // that were handed out, good or lost
+	held        []*rheo.Lease   // that were handed out, good or lost
+	fetches     [][]*rheo.Lease // the same, by what handed them out
 }
 
 // A model is a stream with its groups, one call at a time.
@@ -206,6 +207,19 @@ func (m *model) pick(g *modelGroup) []*rheo.Lease {
 	return picked
 }
 
+// pickRow returns all that one fetch handed out, or some in a row, the later the likelier.
+func (m *model) pickRow(g *modelGroup) []*rheo.Lease {
+	back := min(m.rng.IntN(8), m.rng.IntN(len(g.fetches)))
+	row := g.fetches[len(g.fetches)-1-back]
+	if m.rng.IntN(3) == 0 {
+		row = row[:1+m.rng.IntN(len(row))]
+	}
+	if m.rng.IntN(4) == 0 {
+		row = row[m.rng.IntN(len(row)):]
+	}
+	return row
+}
+
 // holder returns the delivery that the lease is good for, or nil.
 func (g *modelGroup) holder(l *rheo.Lease) *delivery {
 	d := g.parts[l.Partition].deliveries[l.Sequence]
@@ -218,8 +232,13 @@ func (g *modelGroup) holder(l *rheo.Lease) *delivery {
 func (m *model) settleSome(g *modelGroup) {
 	m.Helper()
 	var batch []rheo.Settlement
-	for i, l := range m.pick(g) {
-		outcome := []rheo.Outcome{1, 1, 1, 1, 2, 2, 3, 4}[m.rng.IntN(8)]
+	outcomes := []rheo.Outcome{1, 1, 1, 1, 2, 2, 3, 4}
+	leases := m.pick(g)
+	if len(g.fetches) > 0 && m.rng.IntN(2) == 0 {
+		leases, outcomes = m.pickRow(g), []rheo.Outcome{outcomes[m.rng.IntN(len(outcomes))]}
+	}
+	for i, l := range leases {
+		outcome := outcomes[m.rng.IntN(len(outcomes))]
 		delay := time.Duration(m.rng.IntN(2)*m.rng.IntN(20)) * time.Second
 		if delay > 0 {
 			delay += time.Second / 4

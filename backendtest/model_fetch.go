@@ -55,6 +55,9 @@ func (m *model) fetchSome(g *modelGroup, n int, partitions []int) int {
 		taken[l.Partition]++
 		m.lease(g, l, d)
 	}
+	if len(got) > 0 {
+		g.fetches = append(g.fetches, got)
+	}
 	m.bury(g, partitions, !g.ordered && len(got) < n)
 	return len(got)
 }
