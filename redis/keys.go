@@ -42,14 +42,15 @@ type groupKeys struct {
 	state string // hash: where the group stands
 	why   string // hash: sequence → reason of the last nack, while the delivery is open
 	dead  string // sorted set of dead letters by sequence
+	whole string // hash: token → the deliveries of a fetch that nothing has touched since
 }
 
 func (p *partitionKeys) of(group string) groupKeys {
 	name := escape(group)
-	return groupKeys{partitionKeys: p, state: p.base + "g:" + name, why: p.base + "why:" + name, dead: p.base + "dead:" + name}
+	return groupKeys{partitionKeys: p, state: p.base + "g:" + name, why: p.base + "why:" + name, dead: p.base + "dead:" + name, whole: p.base + "whole:" + name}
 }
 
-func (g *groupKeys) all() []string { return []string{g.meta, g.log, g.state, g.why, g.dead} }
+func (g *groupKeys) all() []string { return []string{g.meta, g.log, g.state, g.why, g.dead, g.whole} }
 
 // mostSequence is the largest that the scripts' numbers hold exactly.
 const mostSequence = 1 << 53

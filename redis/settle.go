@@ -54,7 +54,7 @@ func (b *Backend) settleCall(g *group, batch *leaseBatch, override string, settl
 		args = append(args, int64(first.token), first.sequence, last.sequence, int(s.Outcome), millis(s.Delay), s.Reason) //nolint:gosec // it has 33 bits
 	})
 	k := g.keys[batch.partition]
-	return b.call(settleScript, []string{k.log, k.state, k.why, k.dead}, args...)
+	return b.call(settleScript, []string{k.log, k.state, k.why, k.dead, k.whole}, args...)
 }
 
 func givesBack(settlements []rheo.Settlement) bool {

@@ -1,12 +1,12 @@
 -- Leases what is due in a partition: what was delivered before, the lowest first, and
 -- then new events.
--- KEYS: meta, log, state, reasons, dead letters
+-- KEYS: meta, log, state, reasons, dead letters, whole leases
 -- ARGV: group, consumer, token, how many, lease in ms, now
 -- Returns when the leases end in ms; attempt, reason, ID and event of each redelivery; the
 -- events that are delivered for the first time; and the sequence of the first of these, or all
 -- their IDs if they are not in a row. The lists are flat: a table within a table costs the
 -- server more than all else that it does for an event.
-local meta, log, state, why, dead = unpack(KEYS)
+local meta, log, state, why, dead, whole = unpack(KEYS)
 local group, consumer, token, left = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local now, server = clock(ARGV[6])
 local due = now + ARGV[5]
@@ -43,6 +43,13 @@ local function pending(from, count, ahead, who)
 end
 
 local spent, taken, order = {}, {}, {} -- to reject; by attempt, to hand out; in order
+local broken = {}                      -- the tokens of the leases that have ended so
+
+local function breaks(p)
+  if p[2] ~= WAITING then
+    broken[floor(p[4] / ATTEMPTS)] = true
+  end
+end
 
 -- take notes that a delivery is to be handed out, or rejected if it has been often
 -- enough; or returns false if no more may be.
@@ -53,11 +60,13 @@ local function take(p)
       return false
     end
     spent[#spent + 1] = {s, attempt}
+    breaks(p)
     return true
   end
   if left == 0 then
     return false
   end
+  breaks(p)
   local ids = taken[attempt + 1] or {}
   taken[attempt + 1] = ids
   ids[#ids + 1] = s
@@ -265,9 +274,15 @@ local redelivered, fresh, places = {}, {}, {}
 if #order > 0 then
   redelivered = again()
 end
+for lease in pairs(broken) do
+  call('HDEL', whole, text(lease))
+end
 local before = position
 if (all or not ordered) and left > 0 and (position < high or cursor > position) then
   fresh, places = offer()
+end
+if #fresh > 1 and type(places) == 'number' then
+  call('HSET', whole, ARGV[3], text(places) .. ':' .. text(places + #fresh - 1))
 end
 if position ~= before then
   seek(log, group, position)

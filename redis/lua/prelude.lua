@@ -119,11 +119,13 @@ local function claim(log, group, consumer, ids, due, count, ...)
   return call(unpack(args))
 end
 
--- drop ends the deliveries.
+-- drop ends the deliveries, and returns how many there were.
 local function drop(log, group, ids)
+  local n = 0
   parts(ids, function(part)
-    call('XACK', log, group, unpack(part))
+    n = n + call('XACK', log, group, unpack(part))
   end)
+  return n
 end
 
 -- bury files dead letters: {sequence, attempts, reason} each.

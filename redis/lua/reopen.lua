@@ -1,8 +1,8 @@
 -- Opens single deliveries again.
--- KEYS: meta, log, state, reasons, dead letters
+-- KEYS: meta, log, state, reasons, dead letters, whole leases
 -- ARGV: group, and the sequences, ascending
 -- Returns how many deliveries that opened.
-local meta, log, state, why, dead = unpack(KEYS)
+local meta, log, state, why, dead, whole = unpack(KEYS)
 local group = ARGV[1]
 if call('EXISTS', meta) == 0 then
   return lost('LOSTMETA', meta)
@@ -30,6 +30,7 @@ parts(again, function(part)
   end
 end)
 if #again > 0 then
+  call('UNLINK', whole)
   call('HSET', state, 'waits', 0, 'floor', frontier(log, group, position))
 end
 return opened

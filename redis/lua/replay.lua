@@ -1,8 +1,8 @@
 -- Opens everything from a sequence on again.
--- KEYS: meta, log, state, reasons, dead letters
+-- KEYS: meta, log, state, reasons, dead letters, whole leases
 -- ARGV: group, first sequence
 -- Returns how many deliveries that opened.
-local meta, log, state, why, dead = unpack(KEYS)
+local meta, log, state, why, dead, whole = unpack(KEYS)
 local group, first = ARGV[1], tonumber(ARGV[2])
 local high = tonumber(call('HGET', meta, 'high'))
 if not high then
@@ -32,6 +32,7 @@ if first - 1 < position then
   position = first - 1
   seek(log, group, position)
 end
+call('UNLINK', whole)
 call('ZREMRANGEBYSCORE', dead, first, '+inf')
 call('HSET', state, 'position', position, 'floor', frontier(log, group, position))
 return opened

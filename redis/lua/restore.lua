@@ -1,9 +1,9 @@
 -- Tells why a partition's group is not there, and makes it again where it can: just above
 -- the last known frontier, below which nothing was open.
--- KEYS: meta, log, state, reasons, dead letters
+-- KEYS: meta, log, state, reasons, dead letters, whole leases
 -- ARGV: group
 -- Returns 1 and where the group starts again, or 0 if it is there.
-local meta, log, state, why, dead = unpack(KEYS)
+local meta, log, state, why, dead, whole = unpack(KEYS)
 local group = ARGV[1]
 local high = tonumber(call('HGET', meta, 'high'))
 if not high then
@@ -29,5 +29,5 @@ call('XGROUP', 'CREATE', log, group, start, 'MKSTREAM')
 seek(log, group, start)
 call('HSET', state, 'position', start, 'waits', NEVER, 'lapses', NEVER)
 call('ZREMRANGEBYSCORE', dead, '(' .. start, '+inf')
-call('UNLINK', why)
+call('UNLINK', why, whole)
 return {1, tonumber(start)}

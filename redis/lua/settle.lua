@@ -1,9 +1,9 @@
 -- Settles deliveries of a partition, each by itself.
--- KEYS: log, state, reasons, dead letters
+-- KEYS: log, state, reasons, dead letters, whole leases
 -- ARGV: group, now; then token, first and last sequence, outcome, delay in ms and reason
 --       of each run of deliveries that are settled alike
 -- Returns the places, counted through all runs, of those that are no longer held.
-local log, state, why, dead = unpack(KEYS)
+local log, state, why, dead, whole = unpack(KEYS)
 local group = ARGV[1]
 local now = clock(ARGV[2])
 local WIDTH, FIRST = 6, 3
@@ -45,6 +45,29 @@ local function held(token, first, last)
   without(last + 1)
   places = places + last - first + 1
   return ids, tries
+end
+
+-- untouched ends the deliveries of a run, if they are the first of a lease that is whole, and
+-- returns whether they were: then they are held, and on their first attempt.
+local function untouched(token, first, last)
+  local from, to = string.match(call('HGET', whole, token) or '', '^(%d+):(%d+)$')
+  if not from or tonumber(from) ~= first or tonumber(to) < last then
+    return false
+  end
+  local ids = {}
+  for i = 1, last - first + 1 do
+    ids[i] = first + i - 1
+  end
+  if drop(log, group, ids) < #ids then
+    return false -- the group is not what it was, which the others will find
+  end
+  if tonumber(to) == last then
+    call('HDEL', whole, token)
+  else
+    call('HSET', whole, token, text(last + 1) .. ':' .. to)
+  end
+  places = places + #ids
+  return true
 end
 
 -- clear drops the reasons of what is over: only a later attempt has one from before.
@@ -116,9 +139,14 @@ local function nack(ids, tries, delay, reason)
   explain(waiting, reason)
 end
 
-for at = FIRST, #ARGV, WIDTH do
-  local token, first, last, outcome, delay, reason = unpack(ARGV, at, at + WIDTH - 1)
-  local ids, tries = held(tonumber(token), tonumber(first), tonumber(last))
+local function settle(token, first, last, outcome, delay, reason)
+  if outcome == ACK and last > first and untouched(token, first, last) then
+    return
+  end
+  local ids, tries = held(tonumber(token), first, last)
+  if #ids > 0 then
+    call('HDEL', whole, token)
+  end
   if outcome == ACK then
     finish(ids, tries)
   elseif outcome == REJECT then
@@ -128,6 +156,11 @@ for at = FIRST, #ARGV, WIDTH do
   else
     wait(ids, tries, 0, 1)
   end
+end
+
+for at = FIRST, #ARGV, WIDTH do
+  local token, first, last, outcome, delay, reason = unpack(ARGV, at, at + WIDTH - 1)
+  settle(token, tonumber(first), tonumber(last), outcome, delay, reason)
 end
 if #stale < places then
   call('HSET', state, 'waits', waits, 'floor', frontier(log, group, position))
