@@ -16,6 +16,7 @@ import (
 
 	"github.com/rheo-go/rheo"
 	"github.com/rheo-go/rheo/internal/testservers"
+	"github.com/rheo-go/rheo/rheowatermill"
 )
 
 // restartable is a server of the test's own.
@@ -55,7 +56,8 @@ func reconnect(t *testing.T, start func(*testing.T) (restartable, func(*testing.
 			tests.TestReconnect(t, tests.TestContext{TestID: tests.NewTestID(), Features: features},
 				func(t *testing.T) (message.Publisher, message.Subscriber) {
 					t.Helper()
-					return newPubSub(t, open(t), s, "subscribers")
+					publisher, subscriber := newPubSub(t, open(t), s, "subscribers")
+					return publisher, &untilNoted{Subscriber: subscriber.(*rheowatermill.Subscriber), t: t}
 				})
 		})
 	}

@@ -29,11 +29,11 @@ local function held(token, first, last)
   for from = first, last, PAGE do
     local to = min(last, from + PAGE - 1)
     local list = call('XPENDING', log, group, from, to, to - from + 1)
-    local whole = #list == to - from + 1 -- so that the i-th is known without its ID
+    local full = #list == to - from + 1 -- so that the i-th is known without its ID
     for i = 1, #list do
       local count = list[i][4]
       if count > low and count < high then
-        local s = whole and from + i - 1 or sequence(list[i][1])
+        local s = full and from + i - 1 or sequence(list[i][1])
         if s > next then
           without(s)
         end
