@@ -212,6 +212,7 @@ func (c *Cluster) Kill(tb testing.TB) {
 		return
 	}
 	pid := c.server.Process.Pid
+	halt(tb, pid)                                                                  // so that it makes no more children, which would keep a new server from starting
 	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)) // elsewhere they end by themselves, soon
 	_ = syscall.Kill(pid, syscall.SIGKILL)
 	for child := range strings.FieldsSeq(string(children)) {
@@ -221,6 +222,20 @@ func (c *Cluster) Kill(tb testing.TB) {
 	}
 	<-c.exited
 	c.server = nil
+}
+
+// halt stops a process, and waits until it stands, where the system tells.
+func halt(tb testing.TB, pid int) {
+	tb.Helper()
+	_ = syscall.Kill(pid, syscall.SIGSTOP)
+	stands := func() error {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if _, state, found := strings.Cut(string(stat), ") "); err == nil && found && !strings.HasPrefix(state, "T") {
+			return errors.New("it still runs")
+		}
+		return nil
+	}
+	_ = await(context.WithoutCancel(tb.Context()), time.Second, stands) // it is killed in either case
 }
 
 // Restart starts the server again after a Kill, on the same port and data.
