@@ -57,7 +57,8 @@ func reconnect(t *testing.T, start func(*testing.T) (restartable, func(*testing.
 				func(t *testing.T) (message.Publisher, message.Subscriber) {
 					t.Helper()
 					publisher, subscriber := newPubSub(t, open(t), s, "subscribers")
-					return publisher, &untilNoted{Subscriber: subscriber.(*rheowatermill.Subscriber), t: t}
+					last := &untilNoted{Subscriber: subscriber.(*rheowatermill.Subscriber), t: t}
+					return counting{publisher, &last.published}, last
 				})
 		})
 	}
