@@ -17,10 +17,10 @@ type loss struct {
 
 func losses() []loss {
 	all := []int64{1, 2, 3, 4, 5, 6, 7, 8}
-	settles := func(o rheo.Outcome, from, to int) func(*subject, string, []*rheo.Lease) []*rheo.Lease {
+	acks := func(from, to int) func(*subject, string, []*rheo.Lease) []*rheo.Lease {
 		return func(s *subject, _ string, batch []*rheo.Lease) []*rheo.Lease {
 			s.Helper()
-			s.allowed(o, batch[from-1:to])
+			s.ack(batch[from-1 : to]...)
 			return nil
 		}
 	}
@@ -39,10 +39,13 @@ func losses() []loss {
 			s.expire()
 			return s.take(g, 1, 2, 3)
 		}},
-		{"an ack of the first", []int64{1, 2}, settles(rheo.OutcomeAck, 1, 2)},
-		{"an ack within", []int64{4, 5}, settles(rheo.OutcomeAck, 4, 5)},
-		{"an ack of the last", []int64{8}, settles(rheo.OutcomeAck, 8, 8)},
-		{"a rejection", []int64{3, 4}, settles(rheo.OutcomeReject, 3, 4)},
+		{"an ack of the first", []int64{1, 2}, acks(1, 2)},
+		{"an ack within", []int64{4, 5}, acks(4, 5)},
+		{"an ack of the last", []int64{8}, acks(8, 8)},
+		{"a rejection", []int64{3, 4}, func(s *subject, _ string, batch []*rheo.Lease) []*rheo.Lease {
+			s.reject("settled", batch[2:4]...)
+			return nil
+		}},
 		{"a release and a fetch", []int64{1, 2, 3}, func(s *subject, g string, batch []*rheo.Lease) []*rheo.Lease {
 			s.release(batch[:3]...)
 			return s.take(g, 1, 2, 3)
@@ -71,23 +74,6 @@ func replays() []loss {
 			return s.take(g, all...)
 		}},
 	}
-}
-
-// allowed settles leases that are good.
-func (s *subject) allowed(o rheo.Outcome, leases []*rheo.Lease) {
-	s.Helper()
-	for _, err := range s.settleAll(o, leases) {
-		s.noError(err)
-	}
-}
-
-func (s *subject) settleAll(o rheo.Outcome, leases []*rheo.Lease) []error {
-	s.Helper()
-	settlements := make([]rheo.Settlement, len(leases))
-	for i, l := range leases {
-		settlements[i] = rheo.Settlement{Lease: l, Outcome: o, Reason: "settled"}
-	}
-	return s.settle(settlements...)
 }
 
 // batchLosesSome settles batches in one call after some of their leases have ended.
@@ -119,19 +105,19 @@ func (s *subject) batchAfter(l loss, o rheo.Outcome, first, last int) {
 	batch := s.take(group, 1, 2, 3, 4, 5, 6, 7, 8)
 	others := l.end(s, group, batch)
 	row := batch[first-1 : last]
-	for i, err := range s.settleAll(o, row) {
+	for i, err := range s.settle(as(o, row...)...) {
 		if slices.Contains(l.lost, row[i].Sequence) {
 			s.fails(fmt.Sprintf("%s: event %d", what, row[i].Sequence), err, rheo.ErrStaleLease)
 		} else if err != nil {
 			s.Fatalf("%s: event %d: %v", what, row[i].Sequence, err)
 		}
 	}
-	for _, err := range s.settleAll(rheo.OutcomeAck, row) {
+	for _, err := range s.settle(as(rheo.OutcomeAck, row...)...) {
 		s.fails(what+", and again", err, rheo.ErrStaleLease)
 	}
-	s.allowed(rheo.OutcomeAck, others)
+	s.ack(others...)
 	rest := slices.DeleteFunc(slices.Clone(batch), func(b *rheo.Lease) bool {
 		return slices.Contains(l.lost, b.Sequence) || slices.Contains(row, b)
 	})
-	s.allowed(rheo.OutcomeAck, rest)
+	s.ack(rest...)
 }
