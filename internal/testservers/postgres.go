@@ -135,9 +135,12 @@ func (c *Cluster) start(ctx context.Context) error {
 	})
 	c.server, c.exited = server, exited
 	const patience = time.Minute
-	err = await(ctx, patience, func() error {
+	starting, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	err = await(starting, patience, func() error {
 		select {
 		case <-exited:
+			giveUp() // it will not be ready any more: whoever may start it again does so now
 			return errors.New("the server has ended")
 		default:
 			return c.ready(ctx)
